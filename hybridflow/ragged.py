@@ -7,16 +7,18 @@ Names are those of ``tf.RaggedTensor`` and ``tf.ragged``.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING as _TYPE_CHECKING, Any
 
 import numpy as np
 
+from hybridflow.array import elementwise, reductions
 from hybridflow.array.creation import arange
-from hybridflow.array.elementwise import add, divide, less, logical_and, maximum, multiply, negative, subtract, where
+from hybridflow.array.elementwise import divide, less, logical_and, maximum, subtract, where
 from hybridflow.array.indexing import getitem, scatter_add, take
 from hybridflow.array.reductions import all as _all, cumulative_sum
-from hybridflow.array.segment_ops import segment_max, segment_mean, segment_min, segment_sum
+from hybridflow.array.segment_ops import segment_max, segment_mean, segment_min, segment_prod, segment_sum
 from hybridflow.array.shapes import concat as _concat
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Extent
@@ -30,6 +32,7 @@ from hybridflow.effects.runtime_raise import check_all
 from hybridflow.errors import (
     ArgumentError,
     ArgumentTypeError,
+    AxisError,
     DTypeError,
     IndexRangeError,
     ShapeError,
@@ -93,6 +96,7 @@ class Ragged:
 
     values: Tensor
     row_splits: Tensor
+    __array_ufunc__ = None  # operators of tensors and of NumPy leave it to ours
 
     @entered
     def __init__(self, values: Any, row_splits: Any) -> None:
@@ -204,21 +208,44 @@ class Ragged:
 
     @entered
     def __getitem__(self, key: Any) -> Any:
-        """A row, or rows from one to another; not in compiled functions, where lengths are not known."""
+        """A row, or rows by a slice, integers or bools; what stands behind a comma is of the elements of rows.
+
+        Not in compiled functions, where lengths are not known.
+        """
         stage = "Ragged"
         splits = _known(stage, self.row_splits, "the length of a row")
         count = len(splits) - 1
+        key, *behind = key if isinstance(key, tuple) and key else (key,)
         if isinstance(key, slice):
-            if key.step not in (None, 1):
-                raise ArgumentTypeError(stage, f"rows are {key!r}. Expected a slice of step 1.")
-            first, last, _ = key.indices(count)
-            part = splits[first : max(first, last) + 1]
-            return Ragged(getitem(self.values, slice(int(part[0]), int(part[-1]))), part - part[0])
-        row = type_rules.integer(stage, "the row", key)
-        if not -count <= row < count:
-            raise IndexRangeError(stage, f"row {row} is out of range for {count} rows.")
-        row %= count
-        return getitem(self.values, slice(int(splits[row]), int(splits[row + 1])))
+            rows = np.arange(count)[key]
+        elif isinstance(key, (list, np.ndarray)) or (isinstance(key, Tensor) and key.ndim):
+            rows = _rows(_known(stage, as_tensor(key, stage), "the rows"), count)
+        else:
+            row = type_rules.integer(stage, "the row", key)
+            if not -count <= row < count:
+                raise IndexRangeError(stage, f"row {row} is out of range for {count} rows.")
+            row %= count
+            values = getitem(self.values, slice(int(splits[row]), int(splits[row + 1])))
+            return getitem(values, tuple(behind)) if behind else values
+        starts, lengths = splits[rows], np.diff(splits)[rows]
+        across = behind[0] if behind else slice(None)
+        if not isinstance(across, slice):
+            raise ArgumentTypeError(stage, f"elements of several rows are {across!r}. Expected a slice.")
+        if across != slice(None):
+            ranges = [range(*across.indices(int(n))) for n in lengths]
+            places = np.concatenate(
+                [np.zeros(0, np.int64), *(s + np.array(r, np.int64) for s, r in zip(starts, ranges))]
+            )
+            lengths = np.array([len(r) for r in ranges], np.int64)
+        elif isinstance(key, slice) and key.step in (None, 1):
+            part = getitem(self.values, slice(int(starts[0]), int(starts[-1] + lengths[-1])) if len(rows) else slice(0))
+            return Ragged.from_row_lengths(part, lengths)
+        else:
+            places = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths - starts, lengths)
+        values = take(self.values, places, axis=0)
+        if behind[1:]:
+            values = getitem(values, (slice(None), *behind[1:]))
+        return Ragged.from_row_lengths(values, lengths)
 
     def __iter__(self) -> Any:
         return (self[k] for k in range(len(self)))
@@ -291,26 +318,58 @@ class Ragged:
         """``function`` of the values of all rows at once."""
         return self.with_values(function(self.values))
 
-    def _reduced(self, fold: Callable[..., Tensor], axis: Any) -> Tensor:
-        if axis != 1:
-            raise ArgumentError("Ragged", f"axis is {axis!r}. Expected 1, the axis of rows.")
-        return fold(self.values, self.value_rowids(), self.nrows())
+    def _reduced(self, name: str, axis: Any) -> Any:
+        of_segments, of_all = _FOLDS[name]
+        if axis is None:
+            return of_all(self.values)
+        axis = type_rules.integer("Ragged", "axis", axis)
+        last = self.values.ndim
+        if not -last - 1 <= axis <= last:
+            raise AxisError("Ragged", f"axis is {axis}. Expected one of {last + 1}.")
+        axis %= last + 1
+        if axis > 1:
+            return self.with_values(of_all(self.values, axis - 1))
+        if axis == 1:
+            return of_segments(self.values, self.value_rowids(), self.nrows())
+        lengths = _known("Ragged", self.row_lengths(), "the length of the longest row")
+        starts = take(self.row_splits, self.value_rowids(), axis=0)
+        columns = subtract(arange(self.values.shape[0]), starts)
+        return of_segments(self.values, columns, int(lengths.max()) if lengths.size else 0)
 
-    def sum(self, axis: int = 1) -> Tensor:
-        """The sum of each row."""
-        return self._reduced(segment_sum, axis)
+    def sum(self, axis: int | None = 1) -> Any:
+        """The sum of each row; with axis 0 of each column, with None of all values."""
+        return self._reduced("sum", axis)
 
-    def mean(self, axis: int = 1) -> Tensor:
+    def prod(self, axis: int | None = 1) -> Any:
+        """The product of each row; 1 of an empty one."""
+        return self._reduced("prod", axis)
+
+    def mean(self, axis: int | None = 1) -> Any:
         """The mean of each row; 0 of an empty one."""
-        return self._reduced(segment_mean, axis)
+        return self._reduced("mean", axis)
 
-    def max(self, axis: int = 1) -> Tensor:
+    def max(self, axis: int | None = 1) -> Any:
         """The largest value of each row; the smallest number of the dtype for an empty one."""
-        return self._reduced(segment_max, axis)
+        return self._reduced("max", axis)
 
-    def min(self, axis: int = 1) -> Tensor:
+    def min(self, axis: int | None = 1) -> Any:
         """The smallest value of each row; the largest number of the dtype for an empty one."""
-        return self._reduced(segment_min, axis)
+        return self._reduced("min", axis)
+
+    def _beside(self, x: Tensor) -> Tensor:
+        """A dense operand for each value: numbers, one for each row, or for the axes behind that of rows."""
+        inner = self.values.shape[1:]
+        if x.ndim < self.values.ndim and all(n in (1, m) for n, m in zip(reversed(x.shape), reversed(inner))):
+            return x
+        is_column = x.ndim == self.values.ndim + 1 and x.shape[1] == 1 and x.shape[0] in (1, self.nrows())
+        if is_column and all(n in (1, m) for n, m in zip(x.shape[2:], inner)):
+            rows = reshape_to(x, (x.shape[0], *x.shape[2:]))
+            return rows if x.shape[0] == 1 else take(rows, self.value_rowids(), axis=0)
+        raise ShapeError(
+            "Ragged",
+            f"the operand is {x.type} beside {self.shape}. Expected a number, a ragged tensor, or what has one element "
+            "along the axis of rows.",
+        )
 
     def _with(self, function: Callable[[Any, Any], Tensor], other: Any) -> Ragged:
         if isinstance(other, Ragged):
@@ -322,26 +381,7 @@ class Ragged:
             check_all(same, ShapeError, lambda: ShapeError("Ragged", said), (), said)
             return self.with_values(function(self.values, other.values))
         x = as_tensor(other, "Ragged")
-        if x.ndim:
-            raise ShapeError("Ragged", f"the operand is {x.type}. Expected a number, or a ragged tensor.")
-        return self.with_values(function(self.values, other))
-
-    def __add__(self, other: Any) -> Ragged:
-        return self._with(add, other)
-
-    def __sub__(self, other: Any) -> Ragged:
-        return self._with(subtract, other)
-
-    def __mul__(self, other: Any) -> Ragged:
-        return self._with(multiply, other)
-
-    def __truediv__(self, other: Any) -> Ragged:
-        return self._with(divide, other)
-
-    __radd__, __rmul__ = __add__, __mul__
-
-    def __neg__(self) -> Ragged:
-        return self.map(negative)
+        return self.with_values(function(self.values, self._beside(x) if x.ndim else other))
 
     def __repr__(self) -> str:
         if not isinstance(self.values, Tensor):  # of specs
@@ -350,6 +390,77 @@ class Ragged:
         known = self.row_splits._known()
         rows = "" if known is None or self.values._known() is None or known[-1] > 20 else f" {self.to_list()}"
         return f"<Ragged {dtypes.SHORT[self.dtype]}[{extents}]{rows}>"
+
+
+def _rows(given: np.ndarray, count: int) -> np.ndarray:
+    """Numbers of rows, of integers or of a bool for each row."""
+    stage = "Ragged"
+    if given.ndim != 1 or given.dtype.kind not in "iub":
+        raise ArgumentTypeError(stage, f"rows are {given.dtype} with {given.ndim} axes. Expected integers or bools.")
+    if given.dtype.kind == "b":
+        if len(given) != count:
+            raise ShapeError(stage, f"there are {len(given)} bools for {count} rows.")
+        return np.flatnonzero(given)
+    if ((given < -count) | (given >= count)).any():
+        raise IndexRangeError(stage, f"a row is out of range for {count} rows.")
+    return np.where(given < 0, given + count, given)
+
+
+_FOLDS: dict[str, tuple[Callable[..., Tensor], Callable[..., Tensor]]] = {
+    "sum": (segment_sum, reductions.sum),
+    "prod": (segment_prod, reductions.prod),
+    "mean": (segment_mean, reductions.mean),
+    "max": (segment_max, reductions.max),
+    "min": (segment_min, reductions.min),
+}
+_OF_TWO: dict[str, Callable[[Any, Any], Tensor]] = {
+    "add": elementwise.add,
+    "sub": elementwise.subtract,
+    "mul": elementwise.multiply,
+    "truediv": elementwise.divide,
+    "floordiv": elementwise.floor_divide,
+    "mod": elementwise.remainder,
+    "pow": elementwise.pow,
+    "and": elementwise.logical_and,
+    "or": elementwise.logical_or,
+    "xor": elementwise.logical_xor,
+}
+_COMPARISONS: dict[str, Callable[[Any, Any], Tensor]] = {
+    "lt": elementwise.less,
+    "le": elementwise.less_equal,
+    "gt": elementwise.greater,
+    "ge": elementwise.greater_equal,
+}
+_OF_ONE: dict[str, Callable[[Any], Tensor]] = {
+    "neg": elementwise.negative,
+    "abs": elementwise.abs,
+    "invert": elementwise.logical_not,
+}
+
+
+def _of_two(function: Callable[[Any, Any], Tensor], swapped: bool = False) -> Callable[[Ragged, Any], Ragged]:
+    @functools.wraps(function)
+    def of_rows(self: Ragged, other: Any) -> Ragged:
+        return self._with((lambda x, y: function(y, x)) if swapped else function, other)
+
+    return entered(of_rows)
+
+
+def _of_one(function: Callable[[Any], Tensor]) -> Callable[[Ragged], Ragged]:
+    @functools.wraps(function)
+    def of_rows(self: Ragged) -> Ragged:
+        return self.map(function)
+
+    return entered(of_rows)
+
+
+# What Tensor has in hybridflow.array.operators, of the values; == is that of objects, as programs compare them.
+for _name, _function in {**_OF_TWO, **_COMPARISONS}.items():
+    setattr(Ragged, f"__{_name}__", _of_two(_function))
+for _name, _function in _OF_TWO.items():
+    setattr(Ragged, f"__r{_name}__", _of_two(_function, swapped=True))
+for _name, _of_values in _OF_ONE.items():
+    setattr(Ragged, f"__{_name}__", _of_one(_of_values))
 
 
 def made(values: Any, row_splits: Any) -> Ragged:

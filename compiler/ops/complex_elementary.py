@@ -404,6 +404,7 @@ def _atanh(z: Z) -> Z:
     away = 1.0 - a
     is_huge = (a > 1e8) | (b > 1e8) if x.node.dtype == dt.float32 else (a > 1e150) | (b > 1e150)
     near = 0.25 * (4.0 * a / (away * away + b * b)).log1p()
+    near = _choose(away.equals(0.0) & (b < 1e-8), 0.5 * (2.0 / b).log(), near)  # where the square is 0
     # Far away 4 a / (a * a + b * b), of quotients that do not overflow.
     large, small = a.maximum(b), a.minimum(b)
     ratio = small / large

@@ -33,6 +33,7 @@ from hybridflow.array.indexing import take_along_axis
 from hybridflow.array.linalg import matmul
 from hybridflow.array.reductions import count_nonzero, max, sum
 from hybridflow.array.shapes import matrix_transpose
+from hybridflow.array.sorting import argsort
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import Extent, broadcast_shapes
 from hybridflow.compiler.ops import TABLE
@@ -313,13 +314,14 @@ def _unit_lower(both: Tensor) -> Tensor:
 
 
 @entered
-def lu(x: Any, /) -> LUResult:
+def lu(x: Any, /, *, permute_l: bool = False) -> Any:
     """LU decomposition with partial pivoting: ``P @ L @ U == x``.
 
     Gradients flow to ``L`` and ``U``, for matrices whose first ``min(m, n)`` pivots are not zero.
 
     Args:
         x: a tensor of shape ``(..., m, n)``.
+        permute_l: whether ``P @ L`` and ``U`` are returned, as a pair.
 
     Returns:
         A named tuple: a permutation ``P`` ``(..., m, m)``, ``L`` ``(..., m, k)`` with ones on its diagonal and zeros
@@ -334,8 +336,13 @@ def lu(x: Any, /) -> LUResult:
     both, order = lu_factor(x)
     rows = both.shape[-2]
     places = reshape_to(arange(rows), (rows, 1))
+    lower, upper = _unit_lower(both), triu(both[..., : _rank(both), :])
+    if permute_l:
+        return take_along_axis(
+            lower, expand(reshape_to(argsort(order), (*order.shape, 1)), lower.shape), axis=-2
+        ), upper
     one = equal(places, reshape_to(order, (*order.shape[:-1], 1, rows)))
-    return LUResult(cast(one, both.dtype), _unit_lower(both), triu(both[..., : _rank(both), :]))
+    return LUResult(cast(one, both.dtype), lower, upper)
 
 
 @entered
@@ -507,17 +514,17 @@ def slogdet(x: Any, /) -> SlogdetResult:
 
 
 @entered
-def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
+def qr(x: Any, /, *, mode: str = "reduced") -> Any:
     """QR decomposition: ``Q`` with orthonormal columns and an upper triangular ``R`` with ``Q @ R == x``.
 
     With mode "reduced", ``Q`` has as many columns as the smaller extent of ``x``; with "complete" it is square.
 
     Args:
         x: a tensor of shape ``(..., m, n)``.
-        mode: ``"reduced"`` or ``"complete"``.
+        mode: ``"reduced"``, ``"complete"`` or ``"r"``, for the reduced ``R`` alone.
 
     Returns:
-        A named tuple: ``Q`` ``(..., m, k)``, ``R`` ``(..., k, n)``.
+        A named tuple: ``Q`` ``(..., m, k)``, ``R`` ``(..., k, n)``; with mode ``"r"`` the tensor ``R``.
 
     Raises:
         ShapeError: for fewer than two axes.
@@ -529,9 +536,10 @@ def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
      [0. 3.]]
     """
     x = matrix(x, "qr")
-    if mode not in ("reduced", "complete"):
-        raise ArgumentError("qr", f"mode is {mode!r}; it must be 'reduced' or 'complete'.")
-    return QRResult(*computed("qr", x, complete=mode == "complete", rank=_rank(x)))
+    if mode not in ("reduced", "complete", "r"):
+        raise ArgumentError("qr", f"mode is {mode!r}; it must be 'reduced', 'complete' or 'r'.")
+    result = QRResult(*computed("qr", x, complete=mode == "complete", rank=_rank(x)))
+    return result.R if mode == "r" else result
 
 
 @entered

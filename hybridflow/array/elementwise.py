@@ -38,7 +38,7 @@ from hybridflow.eager.operands import (
     strong,
     weak_cast,
 )
-from hybridflow.eager.public_op import operation
+from hybridflow.eager.public_op import OperatorCall, operation
 from hybridflow.errors import ArgumentError, DTypeError, entered, of_user
 
 # ---- the shapes of elementwise functions
@@ -74,11 +74,14 @@ def _operator(op: Any, body: Callable[[Any, Any, Any], Tensor], x: Any, y: Any) 
     try:
         if not busy.value or reasons.none_here():
             out = _at_once(op, x, y)
-            return _of_slot(op, body)(x, y) if out is None else out
-        if only_tape() is None:  # a trace, for one, to which native code is of no use
+            if out is not None:
+                return out
+        elif only_tape() is None:  # a trace, for one, to which native code is of no use
             return body(op, x, y)
-        note_use(0)
-        return _of_slot(op, body)(x, y)
+        else:
+            note_use(0)
+        out = _of_slot(op, body)(x, y)
+        return body(op, x, y) if out is NotImplemented else out
     except Exception as error:
         raise of_user(error)  # noqa: B904  # the very error
 
@@ -87,7 +90,7 @@ def _of_slot(op: Any, body: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """The whole of an op that is all that one of Python's operators does: its slot may call it, too."""
     whole = taped_calls.get(op)
     if whole is None:
-        whole = _integer(op, body)
+        whole = _taped[op] = OperatorCall(_named(op, body), is_constant=False)
         note_taped_call(op, whole)
     return whole
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from hybridflow.array.elementwise import divide, isnan, less_equal, logical_not, square, subtract, where
+from hybridflow.array.elementwise import abs, divide, isnan, less_equal, logical_not, real, square, subtract, where
 from hybridflow.array.reductions import (
     all,
     any,
@@ -22,11 +22,12 @@ from hybridflow.array.reductions import (
 )
 from hybridflow.array.shapes import squeeze
 from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.ops import type_rules
 from hybridflow.core.context import now
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.type_aliases import ArrayLike, DTypeLike
-from hybridflow.eager.operands import as_tensor, cast, float_operand
+from hybridflow.eager.operands import as_tensor, cast, float_operand, reshape_to
 from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, entered
 
@@ -134,9 +135,9 @@ def nanvar(x: ArrayLike, /, axis: Any = None, correction: float = 0.0, keepdims:
     x = float_operand(x, "nanvar")
     missing, there, count = _counted(x, axis, True)
     centred = where(missing, 0.0, subtract(there, divide(sum(there, axis, keepdims=True), count)))
-    freedom = subtract(count, float(correction))
-    total = sum(square(centred), axis, keepdims=True)
-    result = cast(where(less_equal(freedom, 0), math.nan, divide(total, freedom)), x.dtype)
+    freedom = subtract(real(count), float(correction))
+    total = sum(square(abs(centred) if dtypes.is_complex(x.dtype) else centred), axis, keepdims=True)
+    result = cast(where(less_equal(freedom, 0), math.nan, divide(total, freedom)), abs(x).dtype)
     return result if keepdims else squeeze(result, type_rules.axes("nanvar", x.type, axis))
 
 
@@ -160,7 +161,7 @@ def nanstd(x: ArrayLike, /, axis: Any = None, correction: float = 0.0, keepdims:
     <Tensor f32[] cpu> 1.0
     """
     x = float_operand(x, "nanstd")
-    return cast(root(nanvar(cast(x, dtypes.compute_dtype(x.dtype)), axis, correction, keepdims)), x.dtype)
+    return cast(root(nanvar(cast(x, dtypes.compute_dtype(x.dtype)), axis, correction, keepdims)), abs(x).dtype)
 
 
 @operation
@@ -282,26 +283,29 @@ def _position_or_none(x: Tensor, largest: bool, least: float, axis: int | None, 
     return where(all(missing, axis, keepdims), -1, position)
 
 
+def _along(x: Tensor, axis: int | None) -> tuple[Tensor, int]:
+    return (reshape_to(x, (product(x.shape),)), 0) if axis is None else (x, axis)
+
+
 @operation
 def nancumsum(x: ArrayLike, /, axis: int | None = None, dtype: DTypeLike | None = None) -> Tensor:
     """Running sum along ``axis`` in which NaN counts as 0.
 
     Args:
         x: a tensor, array, nested list or number.
-        axis: the axis; optional for a one-dimensional tensor.
+        axis: the axis; None for the flattened tensor.
         dtype: the dtype of the result. By default that of ``x``, int64 or uint64 for bools and integers.
 
     Returns:
-        A tensor of the shape of ``x``.
+        A tensor of the shape of ``x``, of one axis where none is named.
 
     Raises:
         AxisError: for an axis out of range.
-        ArgumentError: for several axes where none is named.
 
     >>> hf.nancumsum([1.0, hf.nan, 3.0])
     <Tensor f32[3] cpu> [1. 1. 4.]
     """
-    return cumulative_sum(_without_nan(x, "nancumsum", 0.0), axis, dtype)
+    return cumulative_sum(*_along(_without_nan(x, "nancumsum", 0.0), axis), dtype)
 
 
 @operation
@@ -310,17 +314,16 @@ def nancumprod(x: ArrayLike, /, axis: int | None = None, dtype: DTypeLike | None
 
     Args:
         x: a tensor, array, nested list or number.
-        axis: the axis; optional for a one-dimensional tensor.
+        axis: the axis; None for the flattened tensor.
         dtype: the dtype of the result. By default that of ``x``, int64 or uint64 for bools and integers.
 
     Returns:
-        A tensor of the shape of ``x``.
+        A tensor of the shape of ``x``, of one axis where none is named.
 
     Raises:
         AxisError: for an axis out of range.
-        ArgumentError: for several axes where none is named.
 
     >>> hf.nancumprod([2.0, hf.nan, 3.0])
     <Tensor f32[3] cpu> [2. 2. 6.]
     """
-    return cumulative_prod(_without_nan(x, "nancumprod", 1.0), axis, dtype)
+    return cumulative_prod(*_along(_without_nan(x, "nancumprod", 1.0), axis), dtype)

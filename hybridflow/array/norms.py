@@ -60,7 +60,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     if ord == 2:
         return _root_of_squares(x, axes, keepdims)
     if ord == 0:
-        return cast(count_nonzero(x, axes, keepdims), x.dtype)
+        return cast(count_nonzero(x, axes, keepdims), abs(x).dtype)
     size = abs(x)
     if ord == math.inf:
         return _largest(size, axes, keepdims)

@@ -13,6 +13,7 @@ from typing import Any
 from hybridflow.array import elementwise, indexing, linalg, reductions, shapes, tensor_methods
 from hybridflow.core.method_install import give
 from hybridflow.core.tensor import Operators, Tensor
+from hybridflow.eager.public_op import yields_to
 from hybridflow.errors import ArgumentTypeError, entered, of_arguments, of_user
 
 _OF_TWO: dict[str, Callable[[Any, Any], Any]] = {
@@ -46,17 +47,24 @@ _OF_ONE: dict[str, Callable[[Any], Tensor]] = {
 }
 
 
-@functools.wraps(linalg.matmul)
-def _matmul(x: Any, y: Any, /, **options: Any) -> Any:
-    # A right operand that wants no array's operators, as NumPy has it, is asked for its own: a sparse matrix.
-    try:
-        return linalg.matmul(x, y, **options)
-    except BaseException as error:
-        kind = type(y)
-        wants_none = getattr(kind, "__array_ufunc__", kind) is None and hasattr(kind, "__rmatmul__")
-        if wants_none and isinstance(error, ArgumentTypeError):
-            return NotImplemented
-        raise of_user(of_arguments(error, linalg.matmul))  # noqa: B904  # the very error
+_MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
+
+
+def _yielding(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The operator of the left operand, which leaves it to a right one that wants no array's operators, as NumPy has
+    it: a sparse or ragged tensor."""
+    reflected = f"__{_MIRRORED.get(name, f'r{name}')}__"
+
+    @functools.wraps(function)
+    def of_left(x: Any, y: Any, /, **options: Any) -> Any:
+        try:
+            return function(x, y, **options)
+        except BaseException as error:
+            if isinstance(error, ArgumentTypeError) and yields_to(y) and hasattr(type(y), reflected):
+                return NotImplemented
+            raise of_user(of_arguments(error, function))  # noqa: B904  # the very error
+
+    return of_left
 
 
 def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -118,9 +126,10 @@ _PROPERTIES = {
 
 def install() -> None:
     """Give the classes their operators; called once, when the package is imported."""
-    operators: dict[str, Callable[..., Any]] = {**_OF_TWO, **_COMPARISONS, **_OF_ONE, "getitem": indexing.getitem}
-    for name, function in operators.items():
-        setattr(Operators, f"__{name}__", _matmul if name == "matmul" else entered(function))
+    of_left = {name: _yielding(name, function) for name, function in {**_OF_TWO, **_COMPARISONS}.items()}
+    others: dict[str, Callable[..., Any]] = {**_OF_ONE, "getitem": indexing.getitem}
+    for name, function in {**of_left, **{name: entered(other) for name, other in others.items()}}.items():
+        setattr(Operators, f"__{name}__", function)
     for name, function in (*_OF_TWO.items(), ("divmod", _divmod)):
         give(Operators, f"__r{name}__", _reflected(function))
     give(Operators, "__divmod__", _divmod)

@@ -141,6 +141,8 @@ def _extreme(name: str, x: Any, axis: Any, keepdims: bool) -> Tensor:
     for k in axes:
         if x.shape[k] == 0:
             raise ShapeError(name, f"{x.type} has no elements along axis {k}, and no elements have no {name}.")
+    if dtypes.is_bool(x.dtype):
+        return _reduce(TABLE["any" if name == "max" else "all"], x, axes, keepdims)
     return _reduce(TABLE[name], x, axes, keepdims)
 
 
@@ -196,6 +198,8 @@ def _arg_extreme(name: str, x: Any, axis: int | None, keepdims: bool) -> Tensor:
     for k in axes:
         if x.shape[k] == 0:
             raise ShapeError(name, f"{x.type} has no elements along axis {k}, so none of them is the extreme one.")
+    if dtypes.is_bool(x.dtype):
+        x = cast(x, dtypes.uint8)
     return _reduce(TABLE[name], x, axes, keepdims)
 
 

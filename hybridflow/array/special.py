@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from hybridflow.array.elementwise import (
     abs,
     exp,
@@ -21,8 +23,10 @@ from hybridflow.array.elementwise import (
     logical_and,
     logical_not,
     logical_or,
+    round,
     sigmoid,
     sin,
+    tan,
     where,
 )
 from hybridflow.compiler.ir import dtypes
@@ -524,10 +528,10 @@ def ndtri(x: ArrayLike, /) -> Tensor:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
 
     >>> hf.special.ndtri([0.025, 0.5, 0.975])
-    <Tensor f32[3] cpu> [-1.9599639 -0.         1.9599643]
+    <Tensor f32[3] cpu> [-1.9599639  0.         1.9599643]
     """
     x = float_operand(x, "ndtri")
-    return -math.sqrt(2.0) * erfcinv(2.0 * x)
+    return -math.sqrt(2.0) * erfcinv(2.0 * x) + 0.0
 
 
 @operation
@@ -742,7 +746,10 @@ def rel_entr(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """
     x1, x2 = _floats("rel_entr", x1, x2)
     inside = logical_and(x1 > 0.0, x2 > 0.0)
-    value = x1 * log(where(inside, x1, 1.0) / where(inside, x2, 1.0))
+    upper, lower = where(inside, x1, 1.0), where(inside, x2, 1.0)
+    ratio = upper / lower
+    within = logical_and(ratio > np.finfo(np.float32).tiny, ratio < math.inf)
+    value = x1 * where(within, log(where(within, ratio, 1.0)), log(upper) - log(lower))
     nothing = logical_and(x1 == 0.0, x2 >= 0.0)
     other = where(logical_or(isnan(x1), isnan(x2)), math.nan, where(nothing, 0.0, math.inf))
     return where(inside, value, other)
@@ -797,7 +804,14 @@ def betaln(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     ratio = low / high
     series = _stirling(high) - _stirling(low + high)
     difference = -(high - 0.5) * log1p(ratio) - low * log(low + high) + low + series
-    return gammaln(small) + where(far, difference, gammaln(large) - gammaln(total))
+    value = gammaln(small) + where(far, difference, gammaln(large) - gammaln(total))
+    # Where both are, only small terms are left of all three.
+    both = small > 10.0
+    low, high = where(both, small, 11.0), where(both, large, 11.0)
+    ratio = low / high
+    leading = 0.5 * (math.log(2.0 * math.pi) - log(high)) + (low - 0.5) * (log(ratio) - log1p(ratio))
+    value = where(both, leading - high * log1p(ratio) + _stirling(low) + _stirling(high) - _stirling(low + high), value)
+    return where(logical_and(small > 0.0, large == math.inf), -math.inf, value)
 
 
 @operation
@@ -850,7 +864,7 @@ def polygamma(n: int, x: ArrayLike, /) -> Tensor:
 
     Args:
         n: which derivative: 0 or a larger integer of Python's.
-        x: a tensor or array-like value; positive from the second derivative on, else NaN.
+        x: a tensor or array-like value; infinite at 0 and negative integers.
 
     Returns:
         A tensor of the shape of ``x``, in its dtype if that is a float, else in float32.
@@ -868,7 +882,22 @@ def polygamma(n: int, x: ArrayLike, /) -> Tensor:
         return digamma(x)
     if n == 1:
         return apply(TABLE["trigamma"], x)
-    return (-1.0) ** (n + 1) * math.factorial(n) * zeta(n + 1.0, x)
+    below = logical_and(x < 0.0, x != floor(x))
+    value = (-1.0) ** (n + 1) * math.factorial(n) * zeta(n + 1.0, where(below, 1.0 - x, x))
+    return where(below, (-1.0) ** n * value - _cotangent_derivative(n, where(below, x, 0.5)), value)
+
+
+def _cotangent_derivative(n: int, x: Tensor) -> Tensor:
+    """The ``n``-th derivative of ``pi cot(pi x)``: a polynomial of the cotangent."""
+    coefficients = np.array([0.0, 1.0])
+    for _ in range(n):
+        slope = np.polynomial.polynomial.polyder(coefficients)
+        coefficients = -np.polynomial.polynomial.polymul(slope, [1.0, 0.0, 1.0])
+    cotangent = 1.0 / tan(math.pi * (x - round(x)))
+    result = cotangent * coefficients[-1] + coefficients[-2]
+    for coefficient in reversed(coefficients[:-2]):
+        result = result * cotangent + coefficient
+    return math.pi ** (n + 1) * result
 
 
 @operation

@@ -7,6 +7,7 @@ import functools
 from typing import Any
 
 from hybridflow.array.creation import arange
+from hybridflow.array.elementwise import conj
 from hybridflow.array.indexing import take
 from hybridflow.array.shapes import concat, flip, pad
 from hybridflow.compiler.ir.types import broadcast_shapes
@@ -67,7 +68,7 @@ def toeplitz(c: Any, r: Any = None) -> Tensor:
 
     Args:
         c: a tensor of shape ``(..., m)``.
-        r: a tensor of shape ``(..., n)``; ``c`` by default, for a symmetric matrix.
+        r: a tensor of shape ``(..., n)``; the conjugate of ``c`` by default, for a Hermitian matrix.
 
     Returns:
         A tensor of shape ``(..., m, n)``.
@@ -81,7 +82,7 @@ def toeplitz(c: Any, r: Any = None) -> Tensor:
      [ 2  1]
      [ 3  2]]
     """
-    column, row = common_dtype("toeplitz", (c, c if r is None else r))
+    column, row = common_dtype("toeplitz", (c, conj(c) if r is None else r))
     for x in (column, row):
         if not x.ndim:
             raise ShapeError("toeplitz", f"{x.type} is a scalar. Expected a vector.")

@@ -17,7 +17,7 @@ from hybridflow.core.context import only_tape, reasons
 from hybridflow.core.tier_up import PUBLIC_OPS, TierUp
 from hybridflow.eager.call_signature import form_of, names_objects
 from hybridflow.eager.taped_calls import TapedCalls
-from hybridflow.errors import of_arguments, of_user
+from hybridflow.errors import ArgumentTypeError, of_arguments, of_user
 from hybridflow.runtime import fork_safe_locks, uninterruptible
 from hybridflow.runtime.calls.entry import Dispatcher, note_use
 
@@ -109,6 +109,26 @@ class PublicOp(Dispatcher):
 
     def __repr__(self) -> str:
         return f"<function {self.__module__}.{self.__qualname__}>"
+
+
+class OperatorCall(PublicOp):
+    """What one of Python's operators calls: it leaves it to a right operand that wants no array's operators."""
+
+    __slots__ = ()
+
+    def _call_slow(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super()._call_slow(*args, **kwargs)
+        except ArgumentTypeError:
+            if yields_to(args[-1]):
+                return NotImplemented
+            raise
+
+
+def yields_to(operand: Any) -> bool:
+    """Whether an operand says, as NumPy has it, that its own operators are the ones: a sparse or ragged tensor does."""
+    kind = type(operand)
+    return getattr(kind, "__array_ufunc__", kind) is None
 
 
 def operation(body: Callable[P, R]) -> Callable[P, R]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.array.elementwise import logical_and, multiply, negative
+from hybridflow.array.elementwise import add, divide, logical_and, multiply, negative, subtract
 from hybridflow.array.indexing import getitem, take
 from hybridflow.array.reductions import all as all_, sum as sum_, sum_dtype
 from hybridflow.array.shapes import concat, permute_dims, stack
@@ -135,15 +135,61 @@ class SparseBase:
     def __neg__(self) -> Any:
         return self.replaced(negative(self.values))
 
+    @entered
     def __mul__(self, other: Any) -> Any:
-        scale = as_tensor(other, "sparse multiply")
-        if scale.ndim:
-            raise ShapeError(
-                "sparse multiply", f"the factor is {scale.type}. Expected a number; see hf.sparse.multiply."
-            )
-        return self.replaced(multiply(self.values, other))
+        """Products of the entries with a number, or with the elements of a dense tensor at their places."""
+        return self._scaled("sparse multiply", multiply, other)
 
     __rmul__ = __mul__
+
+    @entered
+    def __truediv__(self, other: Any) -> Any:
+        """Quotients of the entries and a number, or the elements of a dense tensor at their places."""
+        return self._scaled("sparse divide", divide, other)
+
+    def _scaled(self, stage: str, function: Any, other: Any) -> Any:
+        if isinstance(other, SparseBase):
+            raise ArgumentTypeError(stage, "both operands are sparse. Expected a dense one: call to_dense() on it.")
+        dense = as_tensor(other, stage)
+        if not dense.ndim:
+            return self.replaced(function(self.values, other))
+        first = self.ndim - dense.ndim
+        if first < 0 or any(n not in (1, m) for n, m in zip(dense.shape, self.shape[first:])):
+            raise ShapeError(
+                stage, f"{self!r} and {dense.type}. Expected a shape that broadcasts to that of the first."
+            )
+        axes = [k for k, n in enumerate(dense.shape) if n != 1]
+        dense = reshape_to(dense, tuple(dense.shape[k] for k in axes))
+        coo = self.to_coo()  # type: ignore[attr-defined]
+        if axes:
+            dense = getitem(dense, tuple(coo.coordinate(first + k) for k in axes))
+        return self.replaced(function(self.values, dense))
+
+    @entered
+    def __add__(self, other: Any) -> Any:
+        """The sum: of two sparse tensors the entries of both, with a dense one a dense tensor."""
+        return self._joined(other) if isinstance(other, SparseBase) else add(*self._dense("sparse add", other))
+
+    __radd__ = __add__
+
+    @entered
+    def __sub__(self, other: Any) -> Any:
+        """The difference: sparse, or dense where one is dense."""
+        return self._joined(-other) if isinstance(other, SparseBase) else subtract(*self._dense("sparse add", other))
+
+    @entered
+    def __rsub__(self, other: Any) -> Any:
+        matrix, dense = self._dense("sparse add", other)
+        return subtract(dense, matrix)
+
+    def _joined(self, other: Any) -> Any:
+        raise NotImplementedError
+
+    def _dense(self, stage: str, other: Any) -> tuple[Tensor, Tensor]:
+        dense = as_tensor(other, stage)
+        if tuple(dense.shape) != self.shape:
+            raise ShapeError(stage, f"{self!r} and {dense.type}. Expected equal shapes.")
+        return self.to_dense(), dense  # type: ignore[attr-defined]
 
     def __repr__(self) -> str:
         extents = ",".join(map(str, self.shape))
@@ -381,11 +427,8 @@ class COO(SparseBase):
     def __rmatmul__(self, other: Any) -> Tensor:
         return _from_left(self, other)
 
-    def __add__(self, other: Any) -> COO:
-        """The sum: the entries of both."""
-        if not isinstance(other, SparseBase):
-            return NotImplemented
-        right = other.to_coo()  # type: ignore[attr-defined]
+    def _joined(self, other: Any) -> COO:
+        right = other.to_coo()
         if right.shape != self.shape:
             raise ShapeError("sparse add", f"shapes are {self.shape} and {right.shape}. Expected equal ones.")
         dtype = promote(self.dtype, right.dtype, "sparse add")
@@ -393,9 +436,6 @@ class COO(SparseBase):
         coords = concat([cast(x.coords, default_int) for x in (self, right)], axis=1)
         result: COO = made(COO, coords=coords, values=values, outline=self.outline)
         return result
-
-    def __sub__(self, other: Any) -> COO:
-        return self + -other if isinstance(other, SparseBase) else NotImplemented
 
     def to_scipy(self) -> Any:
         """The matrix as ``scipy.sparse.coo_array``."""
@@ -529,12 +569,8 @@ class CSR(SparseBase):
     def __rmatmul__(self, other: Any) -> Tensor:
         return _from_left(self, other)
 
-    def __add__(self, other: Any) -> CSR:
-        """The sum: the entries of both, row by row."""
-        return (self.to_coo() + other).to_csr() if isinstance(other, SparseBase) else NotImplemented
-
-    def __sub__(self, other: Any) -> CSR:
-        return self + -other if isinstance(other, SparseBase) else NotImplemented
+    def _joined(self, other: Any) -> CSR:
+        return (self.to_coo() + other).to_csr()
 
     def to_scipy(self) -> Any:
         """The matrix as ``scipy.sparse.csr_array``."""

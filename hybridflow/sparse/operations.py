@@ -412,14 +412,7 @@ def add(a: Any, b: Any) -> Any:
         >>> hf.sparse.add(a, [5.0, 6.0]).tolist()
         [6.0, 6.0]
     """
-    if isinstance(a, SparseBase) and isinstance(b, SparseBase):
-        return a + b  # type: ignore[operator]
-    if isinstance(b, SparseBase):
-        return add(b, a)
-    dense = as_tensor(b, "sparse.add")
-    if _sparse("sparse.add", a).shape != tuple(dense.shape):
-        raise ShapeError("sparse.add", f"{a!r} and {dense.type}. Expected equal shapes.")
-    return a.to_dense() + dense
+    return b + a if isinstance(b, SparseBase) and not isinstance(a, SparseBase) else _sparse("sparse.add", a) + b
 
 
 @entered
@@ -428,27 +421,20 @@ def multiply(x: Any, y: Any) -> Any:
 
     Args:
         x: a sparse tensor.
-        y: a number, or a dense tensor of the same shape.
+        y: a number, or a dense tensor whose shape broadcasts to that of ``x``.
 
     Returns:
         A sparse tensor with the indices of ``x``.
 
     Raises:
         ArgumentTypeError: where ``x`` is dense.
-        ShapeError: where the shapes differ.
+        ShapeError: where the shape does not broadcast to that of ``x``.
 
     Example:
         >>> hf.sparse.multiply(hf.sparse.from_dense([2.0, 0.0]), [3.0, 4.0]).values.tolist()
         [6.0]
     """
-    x = _sparse("sparse.multiply", x)
-    dense = as_tensor(y, "sparse.multiply")
-    if not dense.ndim:
-        return x * y
-    if tuple(dense.shape) != x.shape:
-        raise ShapeError("sparse.multiply", f"{x!r} and {dense.type}. Expected equal shapes.")
-    coo = x.to_coo()
-    return x.replaced(x.values * getitem(dense, tuple(coo.coordinate(k) for k in range(coo.ndim))))
+    return _sparse("sparse.multiply", x) * y
 
 
 @entered

@@ -809,3 +809,32 @@ def test_distinct_elements_with_nan(dtype: str) -> None:
     np.testing.assert_array_equal(known.numpy().astype(float), wanted[0])
     sized = hf.function(lambda x: hf.unique_values(x, size=7))(x)
     np.testing.assert_array_equal(sized.numpy().astype(float), wanted[0])
+
+
+def test_bools_complex_numbers_and_axes_that_are_left_out() -> None:
+    """Extremes of bools are NumPy's, variances of complex numbers real; running totals without an axis are of all."""
+    some = np.array([[False, True, True], [False, False, False]])
+    for name in ("max", "min", "argmax", "argmin"):
+        for axis in (None, 0, 1):
+            found, expected = getattr(hf, name)(some, axis=axis), getattr(np, name)(some, axis=axis)
+            assert found.tolist() == expected.tolist() and found.dtype == expected.dtype
+    x = np.array([[1 + 2j, np.nan, 3 - 1j], [0.5j, 2, -1]])
+    for name in ("nanvar", "nanstd"):
+        np.testing.assert_allclose(getattr(hf, name)(x, axis=1).numpy(), getattr(np, name)(x, axis=1), strict=True)
+    for name in ("nancumsum", "nancumprod"):
+        np.testing.assert_allclose(getattr(hf, name)(x.real).numpy(), getattr(np, name)(x.real), strict=True)
+    z = np.array([1 + 1e-200j, -1 + 1e-200j, 1 + 1e-9j])
+    np.testing.assert_allclose(hf.atanh(z).numpy(), np.arctanh(z), rtol=1e-13)
+
+
+def test_forms_of_decompositions() -> None:
+    rng = np.random.default_rng(0)
+    for shape in ((5, 3), (3, 5), (2, 4, 4)):
+        x = rng.normal(size=shape)
+        p, lower, upper = hf.linalg.lu(x)
+        first, second = hf.linalg.lu(x, permute_l=True)
+        assert first.tolist() == (p @ lower).tolist() and second.tolist() == upper.tolist()
+        assert hf.linalg.qr(x, mode="r").tolist() == hf.linalg.qr(x).R.tolist()
+    c = rng.normal(size=4) + 1j
+    assert hf.linalg.toeplitz(c)[0, 1:].tolist() == np.conj(c[1:]).tolist()
+    assert hf.linalg.norm(c, ord=0).dtype == np.float64

@@ -303,3 +303,24 @@ def test_vmap_and_jvp() -> None:
     assert same_bits(hf.vmap(hf.special.gammaln)(x).numpy(), hf.special.gammaln(x).numpy())
     _, tangent = hf.jvp(hf.special.gammaln, (x,), (hf.ones_like(x),))
     np.testing.assert_allclose(tangent.numpy(), hf.special.digamma(x).numpy(), rtol=1e-14)
+
+
+def test_extremes() -> None:
+    """Quotients and sums that overflow on the way, infinite operands, and derivatives of digamma left of 0."""
+    huge = np.float32(1e38)
+    assert hf.special.rel_entr(np.float64(1e300), 1e-10).item() == pytest.approx(
+        1e300 * math.log(1e300) - 1e300 * math.log(1e-10)
+    )
+    assert hf.special.rel_entr(np.float32(1e-10), huge).item() == pytest.approx(-1.1052409e-08)
+    assert hf.special.betaln(huge, huge).item() == pytest.approx(-2e38 * math.log(2))
+    assert hf.special.betaln([1.0, 20.0], INF).tolist() == [-INF, -INF] and hf.special.beta(2.0, INF).item() == 0.0
+    assert hf.special.ndtri(0.5).numpy().tobytes() == np.float32(0).tobytes()
+    for a, b in ((11.0, 10.5), (30.0, 1e5), (1e10, 1e3), (12.0, 12.0)):
+        expected = mp.loggamma(a) + mp.loggamma(b) - mp.loggamma(a + b)
+        assert hf.special.betaln(np.float64(a), b).item() == pytest.approx(float(expected), rel=1e-14)
+    x = np.array([-0.5, -2.3, -10.25, -1e-3])
+    for n in (2, 3, 5):
+        expected = [float(mp.psi(n, v)) for v in x]
+        np.testing.assert_allclose(hf.special.polygamma(n, x).numpy(), expected, rtol=1e-11)
+        slope = hf.grad(lambda x, n=n: hf.sum(hf.special.polygamma(n, x)))(hf.asarray(x))
+        np.testing.assert_allclose(slope.numpy(), [float(mp.psi(n + 1, v)) for v in x], rtol=1e-10)

@@ -18,6 +18,51 @@ def rows_of(lengths: list[int], inner: tuple[int, ...] = ()) -> list[np.ndarray]
     return [RNG.normal(size=(n, *inner)).astype(np.float32) for n in lengths]
 
 
+def test_operators() -> None:
+    """Of numbers, ragged and dense operands, from both sides, eagerly and compiled, before and after code is native."""
+    rows = rows_of([3, 0, 1, 2])
+    r, each = Ragged.from_row_lengths(np.concatenate(rows), [3, 0, 1, 2]), RNG.normal(size=(4, 1)).astype(np.float32)
+    column = hf.asarray(each)
+    cases: list[tuple[Any, Any]] = [
+        (lambda r, c: c + r, lambda x, c: c + x),
+        (lambda r, c: r * c, lambda x, c: x * c),
+        (lambda r, c: c - r, lambda x, c: c - x),
+        (lambda r, c: 1 - r / 2, lambda x, c: 1 - x / 2),
+        (lambda r, c: c / (abs(r) + 1), lambda x, c: c / (abs(x) + 1)),
+        (lambda r, c: (-r) ** 2 + 2.0**r, lambda x, c: x**2 + 2.0**x),
+        (lambda r, c: ~((r > c) | (r > 0)) & (r <= 1), lambda x, c: ~((x > c) | (x > 0)) & (x <= 1)),
+    ]
+    for ours, reference in cases:
+        expected = np.concatenate([reference(x, c) for x, c in zip(rows, each, strict=True)])
+        eager, compiled = ours(r, column), hf.function(ours)(r, column)
+        np.testing.assert_allclose(eager.values.numpy(), expected, rtol=1e-6)
+        assert compiled.values.numpy().tobytes() == eager.values.numpy().tobytes()
+        assert eager.row_lengths().tolist() == [3, 0, 1, 2]
+    assert (each + r).values.numpy().tobytes() == (column + r).values.numpy().tobytes()
+    slope = hf.grad(lambda c: (c * r).sum(None))(column)
+    np.testing.assert_allclose(slope.numpy()[:, 0], r.sum().numpy(), rtol=1e-6)
+    wide = r.with_values(hf.stack([r.values, r.values * 2], axis=1))
+    assert (hf.asarray([1.0, 0.0]) * wide).sum(2).values.tolist() == r.values.tolist()
+    with pytest.raises(TypeError):
+        hf.asarray(1.0) << r
+
+
+@pytest.mark.parametrize("key", [np.s_[::2], np.s_[::-1], np.s_[:, :2], np.s_[1:, -2:], np.s_[:, ::-1], np.s_[4:]])
+def test_slices_of_rows_and_columns(key: Any) -> None:
+    rows = [row.tolist() for row in rows_of([3, 0, 1, 2])]
+    r = hf.ragged.constant(rows, dtype="float32")
+    of_rows, of_columns = key if isinstance(key, tuple) else (key, slice(None))
+    expected = [np.float32(row)[of_columns].tolist() for row in rows[of_rows]]
+    assert r[key].to_list() == expected
+
+
+def test_rows_by_integers_and_bools_and_sums_of_columns() -> None:
+    r = hf.ragged.constant([[1.0, 2.0, 3.0], [], [4.0], [5.0, 6.0]])
+    assert r[[2, -4]].to_list() == [[4.0], [1.0, 2.0, 3.0]] and r[hf.asarray([False, True, True, False])].nrows() == 2
+    assert r[0, 1].item() == 2.0 and r[3, ::-1].tolist() == [6.0, 5.0]
+    assert r.sum(0).tolist() == [10.0, 8.0, 3.0] and r.sum(None).item() == 21.0 and r.prod().tolist() == [6, 1, 4, 30]
+
+
 @pytest.mark.parametrize("lengths", [[2, 0, 3], [0], [1], [0, 0, 5, 0], [7, 1]])
 @pytest.mark.parametrize("inner", [(), (2,)])
 def test_rows_reductions_and_conversions(lengths: list[int], inner: tuple[int, ...]) -> None:
@@ -120,10 +165,14 @@ ROWS = hf.ragged.constant([[1.0], [2.0, 3.0]])
         (lambda: Ragged.from_value_rowids([1, 2], [1, 0], nrows=2), errors.ArgumentError),
         (lambda: Ragged.from_value_rowids([1, 2], [0, 5], nrows=2), errors.IndexRangeError),
         (lambda: ROWS[7], errors.IndexRangeError),
-        (lambda: ROWS[::2], errors.ArgumentTypeError),
+        (lambda: ROWS[:, 0], errors.ArgumentTypeError),
+        (lambda: ROWS[[7]], errors.IndexRangeError),
+        (lambda: ROWS[[True]], errors.ShapeError),
+        (lambda: ROWS[[0.5]], errors.ArgumentTypeError),
+        (lambda: hf.ones((7, 1)) + ROWS, errors.ShapeError),
         (lambda: ROWS + hf.ragged.constant([[1.0, 2.0], [3.0]]), errors.ShapeError),
         (lambda: ROWS + np.ones(3), errors.ShapeError),
-        (lambda: ROWS.sum(axis=0), errors.ArgumentError),
+        (lambda: ROWS.sum(axis=2), errors.AxisError),
         (lambda: hf.function(lambda r: r.to_tensor())(ROWS), errors.TraceError),
         (lambda: hf.ragged.lookup(np.ones((3, 2)), hf.ragged.constant([[3]])), errors.IndexRangeError),
         (lambda: hf.ragged.lookup(np.ones((3, 2)), hf.ragged.constant([[0.5]])), errors.DTypeError),

@@ -9,6 +9,7 @@ import hybridflow as hf
 from hybridflow import config, errors
 from hybridflow.compiler.ops import TABLE
 from hybridflow.eager.dispatch import apply
+from hybridflow.eager.fast_path import make_native
 from hybridflow.sparse import COO, CSR
 
 RNG = np.random.default_rng(7)
@@ -220,6 +221,41 @@ def test_tensors_from_the_left(as_csr: bool) -> None:
     for wrong in (object(), "text", coo.T):
         with pytest.raises((errors.ArgumentTypeError, errors.ShapeError)):
             hf.asarray(x) @ wrong
+
+
+@pytest.mark.parametrize("as_csr", [False, True])
+@pytest.mark.parametrize("native", [False, True])
+def test_dense_operands_of_operators(as_csr: bool, native: bool) -> None:
+    """From both sides, also of native code, on a tape, and compiled: products are sparse, sums dense."""
+    coo = entries(4, 3, 7)
+    a, whole = coo.to_csr() if as_csr else coo, dense(coo)
+    x, row = (RNG.normal(size=shape).astype(np.float32) for shape in ((4, 3), (3,)))
+    if native:
+        make_native()
+    cases = [
+        (lambda a, x, row: x * a, whole * x),
+        (lambda a, x, row: a * row, whole * row),
+        (lambda a, x, row: a / x, whole / x),
+        (lambda a, x, row: x + a, whole + x),
+        (lambda a, x, row: a - x, whole - x),
+        (lambda a, x, row: x - a / 2, x - whole / 2),
+    ]
+    for function, expected in cases:
+        with hf.GradientTape() as tape:
+            left = hf.asarray(x)
+            tape.watch(left)
+            found = function(a, left, hf.asarray(row))
+            found = found.to_dense() if isinstance(found, (COO, CSR)) else found
+        close(found, expected)
+        assert tape.gradient(found, left) is not None or expected is cases[1][1]
+        again = hf.function(function)(a, x, row)
+        close(again.to_dense() if isinstance(again, (COO, CSR)) else again, expected)
+    for wrong in (lambda: hf.ones((2, 3)) * a, lambda: a + 1, lambda: a / hf.ones((1, 4, 3)), lambda: 1 - a):
+        with pytest.raises(errors.ShapeError):
+            wrong()
+    for wrong in (lambda: a * a, lambda: hf.multiply(hf.ones((4, 3)), a)):
+        with pytest.raises(errors.ArgumentTypeError):
+            wrong()
 
 
 def test_large_extents() -> None:

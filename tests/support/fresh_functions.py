@@ -14,7 +14,7 @@ def public_functions() -> list[PublicOp]:
     """All that may have plans or wholes, those behind operators and methods included."""
     rooms = [vars(module) for name, module in sys.modules.items() if name.startswith("hybridflow")]
     rooms += [*map(vars, hf.random.Generator.__mro__[:-1]), elementwise._taped]
-    return list({id(f): f for room in rooms for f in list(room.values()) if type(f) is PublicOp}.values())
+    return list({id(f): f for room in rooms for f in list(room.values()) if isinstance(f, PublicOp)}.values())
 
 
 def forget_calls() -> None:
