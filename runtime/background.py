@@ -113,7 +113,7 @@ def is_at_work() -> bool:
 def wait() -> None:
     """Wait until nothing is at work behind any more.  The thread itself, where a finalizer of the user's may run, does
     not wait for itself."""
-    while not is_behind() and (threads := [queue.thread for queue in _queues if queue.thread is not None]):
+    while not is_behind() and (threads := [thread for queue in _queues if (thread := queue.thread) is not None]):
         for thread in threads:
             thread.wait()
 

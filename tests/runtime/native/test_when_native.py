@@ -45,6 +45,10 @@ expected = (np.exp(np.ones(8)) * 2 + 1).astype(np.float32)
 
 def call():
     np.testing.assert_allclose(f(x).numpy(), expected, rtol=1e-6)
+
+def wait_for_needed():
+    while (thread := background._needed.thread) is not None:
+        thread.wait()
 """
 
 
@@ -279,11 +283,14 @@ for _ in range(8): assert bits() == first
 def test_what_calls_need_does_not_wait_for_better_code_and_has_the_priority_of_the_process(tmp_path: Path) -> None:
     program = """
 import os
-ends, nice = threading.Event(), []
-background.begin(lambda: (nice.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id())), ends.wait()))
+at_work, ends, nice = threading.Event(), threading.Event(), []
+def note():
+    nice.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+background.begin(lambda: (note(), at_work.set(), ends.wait()))
+at_work.wait()
 for _ in range(40): call()
-background.begin(lambda: nice.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id())), is_needed=True)
-while background._needed.thread is not None: background._needed.thread.wait()
+background.begin(note, is_needed=True)
+wait_for_needed()
 call()
 print(bool(entry._enabled.made), nice[1] == os.getpriority(os.PRIO_PROCESS, 0), nice[0] >= nice[1])
 ends.set()
@@ -305,9 +312,9 @@ ends = threading.Event()
 background.begin(ends.wait)
 first = bits()
 for _ in range(60): assert bits() == first
-while background._needed.thread is not None: background._needed.thread.wait()
+wait_for_needed()
 for _ in range(8): assert bits() == first
-while background._needed.thread is not None: background._needed.thread.wait()
+wait_for_needed()
 for _ in range(8): assert bits() == first
 words = lambda: [ctypes.c_uint64.from_address(place).value for place in places]
 print(*loaded()[1:], len(places) > 40, any(words()))
