@@ -57,6 +57,7 @@ class Share(NamedTuple):
     ``sums`` and ``gathers`` make functions in Python that exchange arrays with the other processes: of the nodes of
     the tree of replicas, and of the values of this run; they return the sum and all values, and then an int32 that the
     next exchange is given.  ``live`` has such a function called with tensors, be it now or in the trace that goes on.
+    ``part_of`` says which of so many elements are this process's, where each has a part.
     """
 
     first: int
@@ -64,16 +65,19 @@ class Share(NamedTuple):
     sums: Callable[..., Any]
     gathers: Callable[..., Any]
     live: Callable[..., Any]
+    part_of: Callable[[int], tuple[int, int]]
 
 
 class MeshAxis(NamedTuple):
     """An axis of a mesh: its name, and how many logical replicas lie along it.  ``is_strategy``: it is a strategy's,
-    whose optimizers, losses and metrics reduce over it by themselves."""
+    whose optimizers, losses and metrics reduce over it by themselves.  ``shards_state``: processes share out the state
+    of its optimizers."""
 
     name: str
     size: int
     is_strategy: bool = False
     share: Share | None = None
+    shards_state: bool = False
 
     @property
     def here(self) -> int:

@@ -12,6 +12,8 @@ program ever has one.  Over any other axis (an ``hf.vmap`` inside of a replica) 
     broadcast_replica(x) {axis, size, source}     the value of one replica, the same for each
     permute_replicas(x) {axis, size, pairs}       for each pair (from, to) the value of another one; zeros without one
     axis_index() {axis, size}                     the number of the replica, an int64
+    gather_parts(x) {axis, size, count}           ``count`` elements, of which each process has the run that is its own;
+                                                  the same for each of its replicas
 
 Their order of summation is that of ``replica_tree``: it depends on the number of replicas and on nothing else.
 """
@@ -29,7 +31,7 @@ from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import reference_arrays, type_rules
 from hybridflow.compiler.ops.batching_rules import MeshAxis, PartlyBatched, axis_to_front, mapped_axis, numbered
 from hybridflow.compiler.ops.evaluation_order import replica_fold
-from hybridflow.compiler.ops.op_table import Kind, define
+from hybridflow.compiler.ops.op_table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.compiler.ops.replica_tree import canonical_nodes, folded
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, user_location
 
@@ -178,6 +180,14 @@ def _permute_replicas(
     found = [values[source[k]] if k in source else zero for k in range(axis.size)]
     shape = (1, *values[0].type.shape)
     return of_this_process(b, b.concat(*[b.reshape(v, shape=shape) for v in found], axis=0), axis), True
+
+
+def _gather_parts(b: Any, axis: MeshAxis, x: Any, own: bool, count: int) -> tuple[Any, bool]:
+    if own:
+        raise ArgumentError("gather_parts", "each replica has a part of its own. Expected the same for all of them.")
+    if axis.share is None:
+        return x, False
+    return _exchanged(b, axis.share.gathers, "gather_parts", x, (count,), axis._replace(size=count)), False
 
 
 def _axis_index(b: Any, axis: MeshAxis) -> tuple[Any, bool]:
@@ -401,6 +411,15 @@ _collective(
     vjp=lambda b, g, out, x, axis, size, pairs: (
         b.permute_replicas(g, axis=axis, size=size, pairs=tuple([(target, source) for source, target in pairs])),
     ),
+)
+_collective(
+    "gather_parts",
+    1,
+    _gather_parts,
+    doc="The elements of which each process has a run, all of them.",
+    infer=lambda x, axis, size, count: x.with_shape((count,)),
+    reference=lambda x, axis, size, count: x,
+    vjp=NOT_DIFFERENTIABLE,
 )
 _collective(
     "axis_index",

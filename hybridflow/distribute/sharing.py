@@ -25,7 +25,9 @@ def share_of(replicas: int) -> Share | None:
     if found is None:
         return None
     begin, end = found.run_of(found.rank, replicas)
-    return Share(min(begin, replicas - 1), end - begin, *_makers(found), _live)
+    return Share(
+        min(begin, replicas - 1), end - begin, *_makers(found), _live, functools.partial(found.run_of, found.rank)
+    )
 
 
 def _maker(found: Processes, exchange: Callable[..., np.ndarray]) -> Callable[..., Any]:

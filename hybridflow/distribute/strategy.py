@@ -76,9 +76,12 @@ class MirroredStrategy:
 
     Args:
         replicas: how many logical replicas there are; as many as there are GPUs, or one, unless given.
+        shard_optimizer: whether processes share the state of optimizers out (ZeRO, stage 1). Each updates a part of
+            each large variable, and hands it to the others. The bits are the same.
 
     Raises:
-        ArgumentError: for a number below 1.
+        ArgumentError: for a number below 1; in updates, for an optimizer that computes an element of a variable from
+            others than the same one.
 
     >>> strategy = hf.distribute.MirroredStrategy(replicas=2)
     >>> x = strategy.distribute_batch(hf.arange(4.0))
@@ -86,12 +89,17 @@ class MirroredStrategy:
     <Tensor f32[] cpu> 26.0
     """
 
-    def __init__(self, replicas: int | None = None) -> None:
+    def __init__(self, replicas: int | None = None, *, shard_optimizer: bool = False) -> None:
         if replicas is None:
             replicas = max(1, sum(1 for name in list_devices() if name.startswith("gpu")))
         if isinstance(replicas, bool) or not isinstance(replicas, int) or replicas < 1:
             raise ArgumentError("MirroredStrategy", f"replicas is {replicas!r}. Expected a number of 1 or more.")
+        if not isinstance(shard_optimizer, bool):
+            raise ArgumentTypeError(
+                "MirroredStrategy", f"shard_optimizer is {shard_optimizer!r:.60}. Expected True or False."
+            )
         self.mesh = Mesh({_AXIS: replicas})
+        self.shard_optimizer = shard_optimizer
 
     @property
     def num_replicas_in_sync(self) -> int:
@@ -174,7 +182,7 @@ class MirroredStrategy:
         size = sizes.pop() if sizes else self.mesh.size
         if not 1 <= size <= self.mesh.size:
             raise ArgumentError(stage, f"the values are of {size} replicas, and the strategy has {self.mesh.size}.")
-        axis = MeshAxis(_AXIS, size, is_strategy=True, share=share_of(size))
+        axis = MeshAxis(_AXIS, size, True, share_of(size), self.shard_optimizer)
         for value in values:
             if np.shape(value.stacked)[0] != axis.here:
                 raise ArgumentError(

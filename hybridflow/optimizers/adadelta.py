@@ -31,6 +31,8 @@ class Adadelta(Optimizer):
     <Variable f32[1] cpu> [0.55767417]
     """
 
+    _is_elementwise = True
+
     def __init__(self, learning_rate: Rate = 0.001, rho: float = 0.95, epsilon: float = 1e-7, **options: Any) -> None:
         super().__init__(learning_rate, **options)
         self.rho, self.epsilon = float(rho), float(epsilon)

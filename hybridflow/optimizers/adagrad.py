@@ -29,6 +29,8 @@ class Adagrad(Optimizer):
     <Variable f32[2] cpu> [0.9 2.1]
     """
 
+    _is_elementwise = True
+
     def __init__(
         self,
         learning_rate: Rate = 0.001,

@@ -35,6 +35,8 @@ class Adam(_AdamBase):
     <Variable f32[2] cpu> [0.90000004 2.0999994 ]
     """
 
+    _is_elementwise = True
+
     def __init__(
         self,
         learning_rate: Rate = 0.001,

@@ -28,6 +28,8 @@ class Adamax(_AdamBase):
     <Variable f32[2] cpu> [0.9 2.1]
     """
 
+    _is_elementwise = True
+
     def update_step(self, gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
         momentum = self._momentum(gradient, variable)
         largest = self.get_slot(variable, "velocity")

@@ -36,6 +36,8 @@ class Ftrl(Optimizer):
     <Variable f32[2] cpu> [0. 0.]
     """
 
+    _is_elementwise = True
+
     def __init__(
         self,
         learning_rate: Rate = 0.001,

@@ -30,6 +30,8 @@ class Lion(Optimizer):
     <Variable f32[2] cpu> [0.9 2.1]
     """
 
+    _is_elementwise = True
+
     def __init__(self, learning_rate: Rate = 0.001, beta_1: float = 0.9, beta_2: float = 0.99, **options: Any) -> None:
         super().__init__(learning_rate, **options)
         self.beta_1, self.beta_2 = float(beta_1), float(beta_2)

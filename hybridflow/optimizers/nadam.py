@@ -29,6 +29,8 @@ class Nadam(_AdamBase):
     <Variable f32[2] cpu> [0.8937212 2.1062787]
     """
 
+    _is_elementwise = True
+
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         with suspended():  # the product of the momentum's weights in all updates so far

@@ -18,6 +18,7 @@ from hybridflow.array.indexed_slices import IndexedSlices
 from hybridflow.autodiff.sparse_gradient import few_rows
 from hybridflow.autodiff.tape import GradientTape
 from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ops.batching_rules import Share
 from hybridflow.compiler.ops.sparse_grad import SparseGrad, Terms, lookups
 from hybridflow.control.cond import cond
 from hybridflow.core.context import idle, now, suspended, users
@@ -31,6 +32,7 @@ from hybridflow.jit.function import function
 from hybridflow.optimizers import schedules
 from hybridflow.optimizers.clipping import clip_by_global_norm, clip_by_norm
 from hybridflow.optimizers.schedules import LearningRateSchedule
+from hybridflow.optimizers.sharded_state import share_out, updated_in_parts
 from hybridflow.optimizers.sparse_update import SparseRows, sparse_rows_of
 from hybridflow.tracing.replica_axes import of_all_replicas, strategy_axis, sums_over_replicas
 
@@ -278,6 +280,8 @@ class Optimizer(Configured):
                 return place
         raise ArgumentError(type(self).__name__, f"{variable._title()} is none of the variables of build.")
 
+    _is_elementwise = False  # whether ``update_step`` of the class computes each element from the same one of others
+
     def create_slots(self, variable: Variable) -> None:
         """For subclasses: make the state of a variable, by ``add_slot``."""
 
@@ -362,10 +366,26 @@ class Optimizer(Configured):
         pairs = list(zip(_of_all_replicas([g for g, _ in pairs]), [v for _, v in pairs]))
         if any(id(v) not in self._state.slots for _, v in pairs):
             users(self.build, self.name)([v for _, v in pairs])
+        axis = strategy_axis()
+        if axis is not None and axis.share is not None and axis.shards_state:
+            self._share_out(pairs, axis.share)
         if now() is idle:
             for _, variable in pairs:
                 variable._reclaim()  # which tapes have let go of, so that it is updated where it lies
         self._update([_as_rows(g) for g, _ in pairs], [v for _, v in pairs])
+
+    def _share_out(self, pairs: Sequence[tuple[Tensor | IndexedSlices, Variable]], share: Share) -> None:
+        """Let this process have its part of the state alone.  State of look-ups stays whole."""
+        kind = next(kind for kind in type(self).__mro__ if "update_step" in vars(kind))
+        if not vars(kind).get("_is_elementwise"):
+            raise ArgumentError(
+                type(self).__name__,
+                "its update computes elements of a variable from others of it, so processes cannot share out its "
+                "state: leave shard_optimizer of the strategy off.",
+            )
+        for gradient, variable in pairs:
+            if not isinstance(gradient, IndexedSlices) and few_rows(gradient) is None:
+                share_out(variable, self._state.slots[id(variable)], share)
 
     def _pairs(
         self, gradients: Sequence[Any], variables: Sequence[Any]
@@ -448,10 +468,16 @@ class Optimizer(Configured):
             if rows is not None:
                 self.update_rows(rows._replace(gradient=cast(rows.gradient, dtype)), variable, own_rate)
                 continue
-            gradient = _densify(gradient)
-            if decay:
-                self.assign_sub(variable, variable * (decay * own_rate))
-            update_step(cast(gradient, dtype), variable, own_rate)
+            gradient = cast(_densify(gradient), dtype)
+
+            def update(part: Variable, gradient: Tensor, decay: Any = decay, own_rate: Tensor = own_rate) -> None:
+                if decay:
+                    self.assign_sub(part, part * (decay * own_rate))
+                update_step(gradient, part, own_rate)
+
+            axis = strategy_axis()
+            if axis is None or not updated_in_parts(variable, gradient, self._state.slots, axis, update):
+                update(variable, gradient)
             if variable.constraint is not None:
                 self.assign(variable, users(variable.constraint, f"{variable.name}.constraint")(variable))
 

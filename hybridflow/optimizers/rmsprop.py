@@ -33,6 +33,8 @@ class RMSprop(Optimizer):
     <Variable f32[1] cpu> [0.79999995]
     """
 
+    _is_elementwise = True
+
     def __init__(
         self,
         learning_rate: Rate = 0.001,

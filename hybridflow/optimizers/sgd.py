@@ -30,6 +30,8 @@ class SGD(Optimizer):
     <Variable f32[2] cpu> [0.9 1.9]
     """
 
+    _is_elementwise = True
+
     def __init__(
         self, learning_rate: Rate = 0.01, momentum: float = 0.0, nesterov: bool = False, **options: Any
     ) -> None:

@@ -13,6 +13,9 @@ from pathlib import Path
 import numpy as np
 
 import hybridflow as hf
+from hybridflow.optimizers import sharded_state
+
+sharded_state.SMALLEST = 1
 
 
 class Signal(hf.callbacks.Callback):
@@ -43,7 +46,7 @@ def train(folder, when):
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(76, 6)).astype(np.float32), rng.integers(0, 3, 76)
     hf.random.set_seed(4)
-    with hf.distribute.MirroredStrategy(replicas=4).scope():
+    with hf.distribute.MirroredStrategy(replicas=4, shard_optimizer=True).scope():
         model = hf.Sequential([hf.layers.Dense(8, activation="relu"), hf.layers.Dropout(0.3), hf.layers.Dense(3)])
         loss = hf.losses.SparseCategoricalCrossentropy(from_logits=True)
         model.compile("adam", loss, metrics=["accuracy"])

@@ -6,7 +6,10 @@ import sys
 import numpy as np
 
 import hybridflow as hf
+from hybridflow.optimizers import sharded_state
 from hybridflow.tracing import replica_axes
+
+sharded_state.SMALLEST = 30  # so that some state is shared out, and some is not
 
 if len(sys.argv) > 1:  # bytes of a bucket
     replica_axes.BUCKET = int(sys.argv[1])
@@ -25,7 +28,7 @@ def show(name, *values):
 def network():
     """fit, evaluate and predict, with dropout and Adam; the last batch of an epoch is short, and smaller than S."""
     hf.random.set_seed(1)
-    with hf.distribute.MirroredStrategy(replicas=8).scope():
+    with hf.distribute.MirroredStrategy(replicas=8, shard_optimizer=True).scope():
         model = hf.Sequential(
             [
                 hf.layers.Flatten(),
@@ -38,6 +41,9 @@ def network():
         model.compile("adam", loss, metrics=["accuracy"])
     history = model.fit(images[:37], labels[:37], batch_size=16, epochs=3, verbose=0)
     found = model.evaluate(images, labels, batch_size=20, verbose=0)
+    if hf.distribute.process_count() > 1:
+        kernel = model.optimizer.variables[2]
+        assert kernel.part.shape[0] < kernel.numpy().size / 2
     show("network", *model.variables, *model.optimizer.variables, history.history["loss"], found)
     show("predictions", model.predict(images, batch_size=30, verbose=0))
 
