@@ -7,6 +7,7 @@ have the same bits, however many parts there are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -29,18 +30,18 @@ class Run(NamedTuple):
 
     begin: int
     end: int
-    count: int
+    total: int
 
     def cut(self, x: Tensor) -> Tensor:
         """These of a tensor."""
-        flat = builder.reshape(x, shape=(self.count,))
+        flat = builder.reshape(x, shape=(self.total,))
         result: Tensor = builder.slice(flat, start=(self.begin,), stop=(self.end,), step=(1,))
         return result
 
 
 def run_of(variable: Variable, share: Share) -> Run | None:
     """What this process updates of a variable; None where each updates all of it."""
-    count = variable._tensor.size
+    count = math.prod(map(int, variable.shape))
     if count < SMALLEST or variable.constraint is not None:
         return None
     return Run(*share.part_of(count), count)
@@ -54,6 +55,7 @@ class ShardedSlot(Variable):
 
     part: Variable
     run: Run
+    _gather: Callable[..., Any]
 
     @classmethod
     def of(cls, slot: Variable, run: Run, share: Share) -> ShardedSlot:
@@ -65,7 +67,7 @@ class ShardedSlot(Variable):
         self.part = Variable(run.cut(whole), trainable=False, name=slot.name)
         # Of the whole there is the type alone: a view of one element.
         self._tensor = wrap(np.broadcast_to(np.zeros((), whole.dtype), whole.shape))
-        self._gather = share.gathers("state", (run.count,), run.count, None)
+        self._gather = share.gathers("state", (run.total,), run.total, None)
         return self
 
     def _current(self) -> Tensor:
@@ -133,7 +135,7 @@ def updated_in_parts(
         update(part, run.cut(gradient))
     finally:
         del slots[id(part)]
-    whole = builder.gather_parts(part._tensor, axis=axis.name, size=axis.size, count=run.count)
+    whole = builder.gather_parts(part._tensor, axis=axis.name, size=axis.size, count=run.total)
     variable.assign(builder.reshape(whole, shape=variable.shape))
     return True
 
