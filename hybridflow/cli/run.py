@@ -6,7 +6,7 @@ import argparse
 import os
 from typing import Any
 
-from hybridflow.distribute import launcher, meeting_place
+from hybridflow.distribute import cluster_launcher, launcher, meeting_place, watcher
 from hybridflow.errors import ArgumentError
 
 
@@ -18,7 +18,10 @@ def add_to(commands: Any) -> None:
         description="Run a script in several processes. Each runs all of it; strategies and meshes share their "
         "replicas out, and the bits of what comes out do not depend on how many processes there are.",
     )
-    parser.add_argument("-n", type=int, metavar="N", help="how many processes, all on this machine (1)")
+    parser.add_argument("-n", metavar="N", help="how many processes, all on this machine (1); of an engine LEAST:MOST")
+    parser.add_argument(
+        "--engine", choices=("ray",), help="what places processes on the machines of a cluster (this machine alone)"
+    )
     parser.add_argument(
         "--address", metavar="HOST:PORT", help="where rank 0 is, of processes that srun, mpirun or another has started"
     )
@@ -36,6 +39,12 @@ def add_to(commands: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     command = [options.script, *options.arguments]
+    if watcher.PARENT in os.environ:
+        from hybridflow.distribute import worker
+
+        worker.end_with_parent(int(os.environ.pop(watcher.PARENT)))
+    if options.engine is not None:
+        return _run_on_cluster(command, options)
     place = meeting_place.meeting(os.environ, options.address) if options.n is None else None
     if options.address is not None and place is None:
         raise ArgumentError(
@@ -45,8 +54,26 @@ def _run(options: argparse.Namespace) -> int:
         if options.restarts:
             raise ArgumentError("run", "--restarts is for -n: what has started the processes starts them again.")
         return _take_part(command, place, options)
-    count = 1 if options.n is None else options.n
-    return launcher.launch(command, count, options.timeout, options.threads, restarts=options.restarts)
+    least, most = cluster_launcher.counts(options.n or "1")
+    if least != most:
+        raise ArgumentError("run", f"-n is {options.n}. Expected one number: without --engine none joins or leaves.")
+    return launcher.launch(command, most, options.timeout, options.threads, restarts=options.restarts)
+
+
+def _run_on_cluster(command: list[str], options: argparse.Namespace) -> int:
+    """Have an engine place processes."""
+    if options.address is not None:
+        raise ArgumentError("run", "--address is for processes that something else starts; RAY_ADDRESS is for Ray.")
+    least, most = cluster_launcher.counts(options.n or "1")
+    launcher.check(command, options.timeout)
+    from hybridflow.distribute.ray_engine import RayEngine  # which loads Ray
+
+    threads = options.threads or 1
+    environment = {"HF_NUM_THREADS": str(threads)}
+    with RayEngine(threads, most) as engine:
+        return cluster_launcher.launch(
+            engine, command, least, most, options.timeout, options.restarts, environment=environment
+        )
 
 
 def _take_part(command: list[str], place: meeting_place.Meeting, options: argparse.Namespace) -> int:

@@ -24,10 +24,12 @@ from hybridflow.runtime import fork_safe_locks
 _PR_SET_PDEATHSIG = 1
 
 
-def _end_with_parent() -> None:
-    """Let the process be ended where the launcher is, whatever ends that."""
+def end_with_parent(parent: int | None = None) -> None:
+    """Let the process be ended where the launcher is, whatever ends that; at once if it is not ``parent`` any more."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if parent is not None and os.getppid() != parent:
+        sys.exit(1)
 
 
 def _told(script: str) -> dict[str, Any]:
@@ -50,7 +52,7 @@ def _report(descriptor: int, what: dict[str, Any]) -> None:
 def main(arguments: list[str]) -> int:
     """Run ``SCRIPT ARGUMENTS ...`` as its ``__main__``; the exit code."""
     inherited = Inherited.read(os.environ.pop(VARIABLE, ""))
-    _end_with_parent()
+    end_with_parent()
     reports = [inherited.report]
     # What is forked keeps nobody from seeing this process's end.
     fork_safe_locks.at_fork(after_in_child=lambda: os.close(reports.pop()) if reports else None)

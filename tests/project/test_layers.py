@@ -245,6 +245,7 @@ USUAL_THIRD_PARTY = {"numpy", "ml_dtypes"}
 OPTIONAL = {
     "hybridflow.cli.training.datasets": {"PIL"},
     "hybridflow.callbacks.progress": {"tqdm"},
+    "hybridflow.distribute.ray_engine": {"ray"},
     "hybridflow.compat.adapters.keras_names": {"PIL"},
     "hybridflow.models.graphviz": {"pydot"},
     "hybridflow.onnx.library": {"onnx"},
