@@ -194,7 +194,7 @@ def _residuals(rows: SparseGrad) -> Node | RowIndices:
     return RowIndices(rows.type, rows.terms, rows()) if shows_beside(rows) else rows()
 
 
-def totals(b: Any, cotangents: Sequence[Any], groups: Sequence[Sequence[Any]]) -> list[Any]:
+def totals(b: object, cotangents: Sequence[Any], groups: Sequence[Sequence[Any]]) -> list[Any]:
     """The sum of the cotangents of each group of values, given for all of them one after another."""
     rest = iter(cotangents)
     result = []

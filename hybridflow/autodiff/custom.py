@@ -102,7 +102,7 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-def with_derivative(inputs: tuple[Tensor, ...], outputs: Any, vjp: Callable[..., Any]) -> Any:
+def with_derivative(inputs: tuple[Tensor, ...], outputs: object, vjp: Callable[..., Any]) -> Any:
     """``outputs``, nested, as tensors of which tapes and traces know ``vjp`` as the derivative with respect to
     ``inputs``, and no other."""
     leaves, structure = pytree.flatten(outputs)
@@ -152,7 +152,7 @@ class _UserDerivative:
             result[1], tuple(v._tensor.type for v in self._variables), "variable"
         )
 
-    def _checked(self, value: Any, types: tuple[Any, ...], what: str) -> list[Tensor | None]:
+    def _checked(self, value: object, types: tuple[Any, ...], what: str) -> list[Tensor | None]:
         leaves = pytree.flatten(value)[0]
         if not types and leaves == [None]:
             return []

@@ -138,7 +138,7 @@ class ForwardAccumulator:
             raise
 
     @entered
-    def jvp(self, primals: Any, unconnected_gradients: str = "none") -> Any:
+    def jvp(self, primals: object, unconnected_gradients: str = "none") -> Any:
         """The tangents of what was computed in the block, in the structure of ``primals``: None, or zeros for
         ``unconnected_gradients="zero"``, for what does not move."""
         if unconnected_gradients not in ("none", "zero"):
@@ -179,7 +179,7 @@ class ForwardAccumulator:
             self._primals.append(record)
         self._push(record, outputs)
 
-    def follow(self, value: Any, outputs: Sequence[Any]) -> None:
+    def follow(self, value: object, outputs: Sequence[Any]) -> None:
         record = next((r for r in self._primals if r.outputs is outputs), None)
         if record is not None and self._tangent(value) is None:
             self._push(record, (value,))
@@ -192,7 +192,7 @@ class ForwardAccumulator:
         pairs = [(x, t) for x, t in zip(record.outputs, out_tangents) if id(x) in some]
         self._keep([x for x, _ in pairs], [t for _, t in pairs])
 
-    def record_whole(self, call: Any, out: Any, /, *arguments: Any) -> None:
+    def record_whole(self, call: object, out: object, /, *arguments: Any) -> None:
         """It takes no wholes."""
 
     def watch_read(self, variable: Variable, tensor: Tensor) -> None:
@@ -206,7 +206,7 @@ class ForwardAccumulator:
     def watches(self, variable: Variable) -> bool:
         return self._recording and id(variable) in self._variables
 
-    def tracks(self, tensor: Any) -> bool:
+    def tracks(self, tensor: object) -> bool:
         return self._recording and id(tensor) in self._tangents
 
     def rename(self, tensor: Tensor, before: Tensor, after: Tensor) -> None:

@@ -81,7 +81,7 @@ def few_rows(gradient: Any) -> Terms | None:
     return terms if terms is not None and is_few(SparseGrad(builder, gradient.type, terms)) else None
 
 
-def traced_rows(gradient: Any) -> SparseGrad | None:
+def traced_rows(gradient: object) -> SparseGrad | None:
     """A gradient as a sparse one, where the current trace shows that it is a sum of rows."""
     if not isinstance(gradient, SymbolicTensor) or gradient._trace is not now().trace or not gradient.shape:
         return None

@@ -21,7 +21,7 @@ class Applied:
 
     __slots__ = ("attrs", "key", "op", "several")
 
-    def __init__(self, op: Any, attrs: Mapping[str, Any], several: bool, key: object) -> None:
+    def __init__(self, op: object, attrs: Mapping[str, Any], several: bool, key: object) -> None:
         self.op, self.attrs, self.several, self.key = op, attrs, several, key
 
 

@@ -26,7 +26,7 @@ def name_of(function: Callable[..., Any]) -> str:
     return getattr(function, "__name__", None) or type(function).__name__
 
 
-def _defaults_of(function: Any) -> list[Any]:
+def _defaults_of(function: object) -> list[Any]:
     """The default values of a Python function, or of the one behind a method."""
     unwrapped = getattr(function, "unwrapped", None)
     python = unwrapped()[0] if unwrapped is not None else getattr(function, "__func__", function)

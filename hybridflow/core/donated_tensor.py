@@ -127,7 +127,7 @@ def _alone() -> int:
     return sys.getrefcount(arrays[0])
 
 
-def _is_whole(array: Any) -> bool:
+def _is_whole(array: object) -> bool:
     """Whether an array has memory of its own, made by us or NumPy, all of it and in order."""
     if type(array) is np.ndarray:
         flags = array.flags

@@ -23,7 +23,7 @@ _KNOWN = (Operators, np.ndarray, np.generic)
 _GPU = (2, 13)  # DLPack's numbers for CUDA, and for memory that it manages
 
 
-def is_array(value: Any) -> bool:
+def is_array(value: object) -> bool:
     """Whether a value is an array of another library: a tensor argument, as NumPy's are.
 
     Objects that only know how to become an array, without a shape and a dtype of their own, are none.
@@ -31,7 +31,7 @@ def is_array(value: Any) -> bool:
     return _is_array_class(_class_of(value))
 
 
-def becomes_array(value: Any) -> bool:
+def becomes_array(value: object) -> bool:
     """Whether a value that is none of ours or NumPy's can be read as an array."""
     return _is_readable_class(_class_of(value))
 
@@ -64,7 +64,7 @@ def adopted(values: Args, stage: str) -> Args:
     return values if all(map(is_, converted, values)) else tuple(converted)
 
 
-def _adopted(value: Any, stage: str) -> Any:
+def _adopted(value: object, stage: str) -> Any:
     if is_array(value):
         gpu_array = on_gpu(value, stage)
         return as_numpy(value, stage) if gpu_array is None else wrap(gpu_array)
@@ -76,7 +76,7 @@ def _adopted(value: Any, stage: str) -> Any:
     return pytree.unflatten(structure, [_adopted(leaf, stage) for leaf in leaves])
 
 
-def on_gpu(value: Any, stage: str) -> Any:
+def on_gpu(value: object, stage: str) -> Any:
     """An array of CuPy's over the memory of an array of another library that lies on a GPU; None for others.
 
     Raises ArgumentTypeError, with the reason that the library gives, where there is none.
@@ -110,7 +110,7 @@ def _dlpack() -> Any:
     return dlpack
 
 
-def as_numpy(value: Any, stage: str) -> np.ndarray:
+def as_numpy(value: object, stage: str) -> np.ndarray:
     """An array over the memory of another library's array, or over what that makes of it.
 
     Raises ArgumentTypeError, with the reason that the library gives, where there is none.
@@ -131,14 +131,14 @@ def as_numpy(value: Any, stage: str) -> np.ndarray:
     refuse(value, reason, stage)
 
 
-def refuse(value: Any, reason: Exception, stage: str) -> NoReturn:
+def refuse(value: object, reason: Exception, stage: str) -> NoReturn:
     """Raise what tells the user why another library's array cannot be read."""
     if isinstance(reason, HybridflowError):
         raise reason
     raise ArgumentTypeError(stage, f"a {type(value).__name__} cannot be read{_why(value, reason)}") from None
 
 
-def _why(value: Any, reason: Exception) -> str:
+def _why(value: object, reason: Exception) -> str:
     if getattr(value, "requires_grad", False) is True:
         return (
             ": it requires a gradient in its own library, which would not pass through here. Pass x.detach(), or make "

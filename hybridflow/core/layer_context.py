@@ -105,7 +105,7 @@ def leave_making(token: Token[_Call | None]) -> None:
 # Losses
 
 
-def add_loss(layer: Mark, value: Any) -> None:
+def add_loss(layer: Mark, value: object) -> None:
     """Let ``losses_of`` the layer have this value, until the layer around all that is being called is called again."""
     call = _now.get()
     if call is None:
@@ -157,7 +157,7 @@ def leave_function(token: Token[_Masks]) -> None:
     _masks.reset(token)
 
 
-def mask_of(value: Any) -> Any:
+def mask_of(value: object) -> Any:
     """The mask that ``keep_mask`` was given, or None; for a list of values the list of theirs, or None where none has
     one."""
     masks = _masks.get()
@@ -170,7 +170,7 @@ def mask_of(value: Any) -> Any:
     return None if entry is None else entry[1]
 
 
-def keep_mask(value: Any, mask: Any) -> None:
+def keep_mask(value: object, mask: object) -> None:
     """Let ``mask_of(value)`` be that mask for as long as the tensor lives, unless it has one already.
 
     Values and masks may be lists, one of None among them where a value has none; a mask alone is that of the first.

@@ -56,11 +56,11 @@ class LazyTensor(Tensor):
         return _slot.__get__(self)
 
     @_array.setter
-    def _array(self, array: Any) -> None:
+    def _array(self, array: object) -> None:
         _become(self, array)
 
 
-def _become(tensor: Tensor, array: Any, recipe: Recipe | None = None) -> None:
+def _become(tensor: Tensor, array: object, recipe: Recipe | None = None) -> None:
     """Let a tensor have that array; what a recipe made only while the tensor has no other: another thread may have
     looked too, and even have assigned to its items since."""
     with _lock:
@@ -74,14 +74,14 @@ def _type_of(tensor: Tensor) -> TensorType:
     return held.type if type(held) is Recipe else TensorType(held.shape, held.dtype)
 
 
-def lazy_tensor(type: TensorType, parts: Any, make: Callable[[], Any]) -> LazyTensor:
+def lazy_tensor(type: TensorType, parts: object, make: Callable[[], Any]) -> LazyTensor:
     """A tensor of a static type, whose array ``make`` returns when it is needed."""
     tensor: LazyTensor = object.__new__(LazyTensor)
     _slot.__set__(tensor, Recipe(type, parts, make))
     return tensor
 
 
-def parts_of(tensor: Any) -> Any:
+def parts_of(tensor: object) -> Any:
     """What a tensor that nobody has looked at is made of; None for others."""
     if type(tensor) is not LazyTensor:
         return None

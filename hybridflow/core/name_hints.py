@@ -1009,7 +1009,7 @@ class OtherName:
     def __init__(self, name: str, answer: str) -> None:
         self._name, self._answer = name, answer
 
-    def __get__(self, instance: Any, owner: type) -> Any:
+    def __get__(self, instance: object, owner: type) -> Any:
         raise NoSuchName(f"{owner.__name__!r} object", self._name, self._answer)
 
 
@@ -1037,7 +1037,7 @@ def give(owner: type, tensor: type, functions: Mapping[str, Any]) -> None:
             setattr(owner, name, OtherName(name, answer))
 
 
-def _operands(function: Any) -> str | None:
+def _operands(function: object) -> str | None:
     """How a function of one or two tensors is called; None for any other."""
     code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
     return {"x": "x", "x1": "x, y"}.get(code.co_varnames[0]) if code is not None and code.co_argcount else None

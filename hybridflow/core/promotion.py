@@ -92,7 +92,7 @@ def lone_dtype(value: Any, kind: type) -> np.dtype[Any]:
     return PYTHON_DTYPE[kind] if is_pythons(value) else getattr(value, "dtype", PYTHON_DTYPE[kind])
 
 
-def is_pythons(value: Any) -> bool:
+def is_pythons(value: object) -> bool:
     """Whether a weak scalar is one of Python's, or stands for one while tracing; else it is one of NumPy's."""
     return type(value) in _RANK or getattr(value, "is_python", False)
 
@@ -128,7 +128,7 @@ def array_dtype(array: Any, stage: str, what: str = "the value") -> np.dtype[Any
     return dtype
 
 
-def refuse_mask(array: Any, stage: str, what: str = "the value") -> None:
+def refuse_mask(array: object, stage: str, what: str = "the value") -> None:
     """Raise ArgumentTypeError for a masked array, whose mask a tensor would lose."""
     if type(array) is np.ndarray or (module := sys.modules.get("numpy.ma")) is None:  # loaded where there are such
         return

@@ -36,7 +36,7 @@ class Structure:
         labels: tuple[Any, ...] = (),
         children: tuple[Structure, ...] = (),
         order: tuple[Any, ...] = (),
-        factory: Any = None,
+        factory: object = None,
     ) -> None:
         self.kind, self.labels, self.children, self.order = kind, labels, children, order
         self.factory = factory
@@ -106,7 +106,7 @@ _SIMPLE = {type(None), bool, int, float, complex, str, bytes}
 MAPPINGS = (dict, OrderedDict, defaultdict)
 
 
-def is_namedtuple(value: Any) -> bool:
+def is_namedtuple(value: object) -> bool:
     return isinstance(value, tuple) and hasattr(value, "_fields")
 
 
@@ -150,12 +150,12 @@ def parts_of(value: Any) -> tuple[tuple[Any, ...], Iterable[Any]] | None:
     return None
 
 
-def is_container(value: Any) -> bool:
+def is_container(value: object) -> bool:
     """Whether a value is nested: it has children of its own."""
     return parts_of(value) is not None
 
 
-def changeable_parts(value: Any, opens: Parts = parts_of) -> dict[int, Any]:
+def changeable_parts(value: object, opens: Parts = parts_of) -> dict[int, Any]:
     """The containers inside of ``value`` that can be changed in place, by id.  Raises ArgumentError for what contains
     itself."""
     result: dict[int, Any] = {}
@@ -171,7 +171,7 @@ def changeable_parts(value: Any, opens: Parts = parts_of) -> dict[int, Any]:
     return result
 
 
-def children(value: Any, root: str) -> list[tuple[str, Any]]:
+def children(value: object, root: str) -> list[tuple[str, Any]]:
     """The children of a container called ``root``, each with its path."""
     parts = parts_of(value)
     assert parts is not None, "a leaf has no children"
@@ -180,7 +180,7 @@ def children(value: Any, root: str) -> list[tuple[str, Any]]:
     return list(zip(child_paths(stand_in, root), held))
 
 
-def _flatten(value: Any, leaves: list[Any], whole: Collection[int]) -> Structure:
+def _flatten(value: object, leaves: list[Any], whole: Collection[int]) -> Structure:
     parts = None if whole and id(value) in whole else parts_of(value)
     if parts is None:
         leaves.append(value)
@@ -205,7 +205,7 @@ def _order(value: Any) -> tuple[Any, ...]:
     return tuple(getattr(value, "__dict__", ()))
 
 
-def flatten(value: Any, whole: Collection[int] = ()) -> tuple[list[Any], Structure]:
+def flatten(value: object, whole: Collection[int] = ()) -> tuple[list[Any], Structure]:
     """The leaves of ``value`` in a fixed order, and its structure; containers whose ids are ``whole`` are leaves.
     Raises ArgumentError for what contains itself."""
     leaves: list[Any] = []
@@ -215,7 +215,7 @@ def flatten(value: Any, whole: Collection[int] = ()) -> tuple[list[Any], Structu
         raise ArgumentError("structure", _why_endless(value)) from None
 
 
-def _why_endless(value: Any) -> str:
+def _why_endless(value: object) -> str:
     """What is wrong with a value that is nested too deep to follow."""
     inside: dict[int, Any] = {}  # the containers around the present place
     level: list[Iterator[Any]] = [iter((value,))]
@@ -282,7 +282,7 @@ def paths(structure: Structure, root: str) -> list[str]:
     return [path for name, child in steps for path in paths(child, name)]
 
 
-def ordered_like(structure: Structure, value: Any) -> Structure:
+def ordered_like(structure: Structure, value: object) -> Structure:
     """``structure``, which ``value`` has down to its leaves, with its dicts in the order of those in ``value``."""
     parts = None if structure.kind is None else parts_of(value)
     if parts is None:
@@ -291,7 +291,7 @@ def ordered_like(structure: Structure, value: Any) -> Structure:
     return Structure(structure.kind, structure.labels, children, _order(value), structure.factory)
 
 
-def flatten_up_to(structure: Structure, value: Any, root: str) -> list[tuple[str, Any]]:
+def flatten_up_to(structure: Structure, value: object, root: str) -> list[tuple[str, Any]]:
     """The parts of ``value`` at the leaves of ``structure``, each with its path.
 
     Raises ValueError, saying where, if ``value`` lacks that structure.

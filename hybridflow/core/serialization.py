@@ -50,7 +50,7 @@ class Configured:
         names = _argument_names(kind, base)
         return {name: self._plain_argument(name, getattr(self, name)) for name in names}
 
-    def _plain_argument(self, name: str, value: Any) -> Any:
+    def _plain_argument(self, name: str, value: object) -> Any:
         """An argument as it stands in a configuration."""
         return value
 
@@ -115,7 +115,7 @@ def described_of(base: type[T], given: Mapping[str, Any], stage: str) -> T:
     return described({kind.__name__: kind for kind in users}, given, stage)
 
 
-def identified(kinds: Mapping[str, type[T]], identifier: Any, stage: str, what: str) -> Any:
+def identified(kinds: Mapping[str, type[T]], identifier: object, stage: str, what: str) -> Any:
     """What is meant: an object of one of the kinds by name or by description, or the identifier itself.
 
     Raises ArgumentError for an unknown name, ArgumentTypeError for anything else that cannot be called.
@@ -129,7 +129,7 @@ def identified(kinds: Mapping[str, type[T]], identifier: Any, stage: str, what: 
     return identifier
 
 
-def kind_of(kinds: Mapping[str, type[T]], name: Any, stage: str) -> type[T]:
+def kind_of(kinds: Mapping[str, type[T]], name: object, stage: str) -> type[T]:
     """The class of that name, ``HeNormal`` or ``he_normal``.  Raises ArgumentError, which names the nearest."""
     custom = _custom_objects.get().get(name) if isinstance(name, str) else None
     if isinstance(custom, type):

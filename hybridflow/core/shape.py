@@ -88,10 +88,10 @@ class Shape(tuple[Any, ...]):
         """These extents, and then the others."""
         return self + other
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: object) -> Any:
         return type(self)((*self, *other)) if isinstance(other, (tuple, list)) else NotImplemented
 
-    def __radd__(self, other: Any) -> Any:
+    def __radd__(self, other: object) -> Any:
         return type(self)((*other, *self)) if isinstance(other, (tuple, list)) else NotImplemented
 
 
@@ -99,6 +99,6 @@ def _are_numbers(*extents: Any) -> bool:
     return all(isinstance(extent, int) for extent in extents)
 
 
-def is_tuple(value: Any) -> bool:
+def is_tuple(value: object) -> bool:
     """Whether a value is a tuple to everybody, and of no class of the user's."""
     return type(value) is tuple or type(value) is Shape

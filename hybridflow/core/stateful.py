@@ -24,7 +24,7 @@ class Stateful(Protocol):
     def state_dict(self) -> Any:
         raise NotImplementedError
 
-    def load_state_dict(self, state_dict: Any, /) -> Any:
+    def load_state_dict(self, state_dict: object, /) -> Any:
         raise NotImplementedError
 
 

@@ -52,7 +52,7 @@ class TierUp:
     def __len__(self) -> int:
         return len(self._counts)
 
-    def is_due(self, key: Any, group: int = 0) -> bool:
+    def is_due(self, key: object, group: int = 0) -> bool:
         """Count a time that a key is met; whether this is to be compiled now."""
         count = self._counts.get(key, 0)
         if count == _GIVEN_UP:
@@ -64,16 +64,16 @@ class TierUp:
         remember(self._counts, key, count + 1, tier.capacity)
         return False
 
-    def begin_try(self, key: Any, group: int = 0) -> None:
+    def begin_try(self, key: object, group: int = 0) -> None:
         """It is being compiled.  Unless it is ``reset``, this is the only try."""
         self.tries[group] += 1
         self.give_up(key)
 
-    def give_up(self, key: Any) -> None:
+    def give_up(self, key: object) -> None:
         """It is not due any more."""
         remember(self._counts, key, _GIVEN_UP, self.tier.capacity)
 
-    def reset(self, key: Any) -> None:
+    def reset(self, key: object) -> None:
         """Something was made of it: if that does not answer, it is counted anew."""
         self._counts[key] = 0
 
@@ -88,7 +88,7 @@ def is_tried_again(count: int) -> bool:
     return count & (count - 1) == 0
 
 
-def remember(table: dict[Any, Any], key: Any, value: Any, capacity: int) -> None:
+def remember(table: dict[Any, Any], key: object, value: object, capacity: int) -> None:
     """Add to a table that holds so many entries, of which the oldest are forgotten."""
     if key not in table:
         for oldest in list(table)[: max(len(table) - capacity + 1, 0)]:  # a copy, which no other thread changes

@@ -211,7 +211,7 @@ class Steps:
 
 
 @functools.cache
-def _steps(dtype: np.dtype, target: Any) -> Steps:
+def _steps(dtype: np.dtype, target: object) -> Steps:
     return Steps(dtype, target)
 
 
@@ -278,7 +278,7 @@ def _factored(steps: Steps, a: np.ndarray, into: np.ndarray | None = None) -> tu
     return both, np.array(order, np.int64), pivots
 
 
-def _lu(steps: Steps, a: np.ndarray, rank: Any) -> tuple[np.ndarray, np.ndarray]:
+def _lu(steps: Steps, a: np.ndarray, rank: object) -> tuple[np.ndarray, np.ndarray]:
     out, order = _empty(a), np.empty(a.shape[:-1], np.int64)
     for index in np.ndindex(a.shape[:-2]):
         place = out[index]
@@ -288,7 +288,7 @@ def _lu(steps: Steps, a: np.ndarray, rank: Any) -> tuple[np.ndarray, np.ndarray]
     return out, order
 
 
-def _qr(steps: Steps, a: np.ndarray, complete: bool, rank: Any) -> tuple[np.ndarray, np.ndarray]:
+def _qr(steps: Steps, a: np.ndarray, complete: bool, rank: object) -> tuple[np.ndarray, np.ndarray]:
     m, n = a.shape[-2:]
     k = min(m, n)
     inner = m if complete else k

@@ -59,7 +59,7 @@ def execute(op: Any, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Any, Att
     return result, attrs
 
 
-def try_pair(op: Any, x: Tensor, y: Tensor) -> Tensor | None:
+def try_pair(op: object, x: Tensor, y: Tensor) -> Tensor | None:
     """The result of an elementwise op by its shortcut, None where there is none (yet): for callers that know that
     nothing records, and want to spare themselves the rest."""
     known = _shortcuts.get((op, x._array.dtype.num, y._array.dtype.num))
@@ -93,7 +93,7 @@ _ELEMENTWISE = Kind.ELEMENTWISE
 _NO_SHORTCUT = frozenset({Kind.SEGMENT, Kind.CREATE})
 
 
-def _remember(key: Any, shortcut: Callable[..., Any] | None, attrs: Attrs) -> None:
+def _remember(key: object, shortcut: Callable[..., Any] | None, attrs: Attrs) -> None:
     remember(_shortcuts, key, (shortcut, attrs), SINGLE_OPS.capacity)
 
 

@@ -52,7 +52,7 @@ def note_use(nbytes: int) -> None:
         make_native()
 
 
-def note_taped_call(op: Any, whole: Callable[..., Any]) -> None:
+def note_taped_call(op: object, whole: Callable[..., Any]) -> None:
     """``whole`` does what an operator does whose op this is, and tells tapes of it by one native call."""
     taped_calls[op] = whole
     if natives:

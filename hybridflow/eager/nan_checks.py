@@ -50,7 +50,7 @@ def _is_function(op: Any) -> bool:
     return op.calls_host and op.name not in ("callback", "ask", "require")
 
 
-def check(op: Any, inputs: Iterable[Any], out: Any) -> None:
+def check(op: Any, inputs: Iterable[Any], out: object) -> None:
     """Raise InvalidArgumentError where the tensor, or one of the tensors, that an op made has what it must not."""
     if not _is_checked(op):
         return
@@ -98,7 +98,7 @@ class _Adding:
                 self._check(b, maker, node)
         return graph.rebuild(new, b.nodes)
 
-    def _inside(self, value: Any, place: str | None) -> Any:
+    def _inside(self, value: object, place: str | None) -> Any:
         if isinstance(value, Graph):
             return self.graph(value, place)
         return tuple([self._inside(part, place) for part in value]) if isinstance(value, tuple) else value

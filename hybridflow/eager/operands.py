@@ -52,7 +52,7 @@ def literal(array: np.ndarray) -> Tensor:
     return apply(TABLE["constant"], value=Literal.of(array))
 
 
-def scalar(value: Any, dtype: np.dtype[Any], stage: str) -> Tensor:
+def scalar(value: object, dtype: np.dtype[Any], stage: str) -> Tensor:
     """A weak scalar as a 0-d tensor of ``dtype``."""
     if type(value) is Dim:
         return _of_extent(value, dtype, stage)
@@ -72,7 +72,7 @@ def _of_extent(value: Dim, dtype: np.dtype[Any], stage: str) -> Tensor:
     return apply(TABLE["extent"], value=value, dtype=dtype)
 
 
-def filled(value: Any, dtype: np.dtype[Any], shape: Shape, stage: str) -> Tensor:
+def filled(value: object, dtype: np.dtype[Any], shape: Shape, stage: str) -> Tensor:
     """A weak scalar everywhere in ``shape``."""
     if type(value) is Dim or isinstance(value, OpenFloat):
         return expand(scalar(value, dtype, stage), shape)
@@ -106,7 +106,7 @@ def _foreign() -> Any:
     return interop
 
 
-def _from_foreign(value: Any, stage: str) -> Tensor | None:
+def _from_foreign(value: object, stage: str) -> Tensor | None:
     """A tensor with a copy of another library's array, or of what one is had from; None for other objects."""
     foreign = _foreign()
     if not foreign.becomes_array(value):
@@ -122,7 +122,7 @@ def _from_foreign(value: Any, stage: str) -> Tensor | None:
     return out
 
 
-def _nested_shape(value: Any, path: str, stage: str) -> tuple[int, ...]:
+def _nested_shape(value: object, path: str, stage: str) -> tuple[int, ...]:
     """The shape of nested sequences; raises ArgumentError naming the first row that does not fit."""
     if not isinstance(value, (list, tuple)):
         return (
@@ -155,7 +155,7 @@ def _extent_text(shape: tuple[int, ...]) -> str:
     return f"shape {shape}"
 
 
-def _leaves(value: Any) -> list[Any]:
+def _leaves(value: object) -> list[Any]:
     if isinstance(value, (list, tuple)):
         return [leaf for item in value for leaf in _leaves(item)]
     return [value]
@@ -217,7 +217,7 @@ _SEQUENCES = frozenset((list, tuple))
 _PLAIN_LEAVES = frozenset({*PYTHON_DTYPE, Tensor, Variable})
 
 
-def _with_tensors(value: Any, stage: str) -> Any:
+def _with_tensors(value: object, stage: str) -> Any:
     """Nested sequences with tensors in the place of what is neither a number, nor ours or NumPy's."""
     if isinstance(value, (list, tuple)):
         return [_with_tensors(item, stage) for item in value]
@@ -226,7 +226,7 @@ def _with_tensors(value: Any, stage: str) -> Any:
     return value if is_known else as_tensor(value, stage)
 
 
-def _kind_of_leaf(leaf: Any) -> Any:
+def _kind_of_leaf(leaf: object) -> Any:
     return type(leaf) if type(leaf) in PYTHON_DTYPE else getattr(leaf, "dtype", None) or np.asarray(leaf).dtype
 
 
@@ -290,7 +290,7 @@ def cast(x: Tensor, dtype: np.dtype[Any], stage: str = "astype") -> Tensor:
     return apply(TABLE["convert"], x, dtype=dtype)
 
 
-def strong(value: Any, stage: str) -> Any:
+def strong(value: object, stage: str) -> Any:
     """``value`` as a tensor, unless it is a weak scalar, which stays as it is."""
     return value if isinstance(value, Tensor) or weak_kind(value) is not None else as_tensor(value, stage)
 
@@ -302,12 +302,12 @@ def common_dtype(stage: str, values: Sequence[Any]) -> list[Tensor]:
     return [weak_cast(v, dtype, stage) for v in values]
 
 
-def weak_cast(value: Any, dtype: np.dtype[Any], stage: str) -> Tensor:
+def weak_cast(value: object, dtype: np.dtype[Any], stage: str) -> Tensor:
     """A tensor or weak scalar as a tensor of ``dtype``."""
     return cast(value, dtype) if isinstance(value, Tensor) else scalar(value, dtype, stage)
 
 
-def aligned(stage: str, dtype: np.dtype[Any], x: Any, y: Any) -> list[Tensor]:
+def aligned(stage: str, dtype: np.dtype[Any], x: object, y: object) -> list[Tensor]:
     """Two tensors or weak scalars as operands, of one dtype and shape, of an op.  While tracing, one tensor is made of
     each number: nobody sees the operands of an op."""
     trace = current.trace
@@ -380,7 +380,7 @@ def reshape_to(x: Tensor, shape: Shape) -> Tensor:
     return x if same_extents(x.shape, shape) else apply(TABLE["reshape"], x, shape=shape)
 
 
-def to_shape(shape: Any, stage: str) -> Shape:
+def to_shape(shape: object, stage: str) -> Shape:
     """``shape`` (an int, a symbolic extent, or several) as a tuple.  Raises ShapeError if an extent is negative."""
     if isinstance(shape, Tensor) and shape._known() is None:
         shape = [shape] if not shape.ndim else list(shape)
@@ -389,7 +389,7 @@ def to_shape(shape: Any, stage: str) -> Shape:
     return type_rules.shape(stage, shape if isinstance(shape, (tuple, list)) else (shape,))
 
 
-def float_operand(value: Any, stage: str) -> Tensor:
+def float_operand(value: object, stage: str) -> Tensor:
     """``value`` as a float tensor, or a complex one: integers and bools become float32."""
     x = as_tensor(value, stage)
     return x if dtypes.is_inexact(x.dtype) else cast(x, default_float)

@@ -68,7 +68,7 @@ class PublicOp(Dispatcher):
         self._note(args, kwargs, result)
         return result
 
-    def _note(self, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> None:
+    def _note(self, args: Sequence[Any], kwargs: dict[str, Any], result: object) -> None:
         """Count a call that no plan answered, and make one if there were enough."""
         form = form_of(args, kwargs)
         if form is None:
@@ -82,7 +82,7 @@ class PublicOp(Dispatcher):
             finally:
                 _planning.release()
 
-    def _plan(self, form: Any, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> None:
+    def _plan(self, form: Any, args: Sequence[Any], kwargs: dict[str, Any], result: object) -> None:
         assert _planner is not None
         before = self._plans.get(form)
         if before is not None and not before.calls:  # it did not answer the calls that it was made for
@@ -101,7 +101,7 @@ class PublicOp(Dispatcher):
             self._dispatch = (made, *self._dispatch[: _MOST_PLANS - 1])
             self._plans = {f: plan for f, plan in self._plans.items() if plan in self._dispatch} | {form: made}
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
     def __reduce__(self) -> str:

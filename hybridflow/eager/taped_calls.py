@@ -55,7 +55,7 @@ class TapedCall:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
 
-    def records(self, b: Any, inputs: Sequence[Any], out: Any) -> list[Record]:
+    def records(self, b: object, inputs: Sequence[Any], out: object) -> list[Record]:
         """The ops that the whole stands for, between values of the builder ``b``, which computes those in between."""
         inlining = _inlining()
         values: dict[Any, Any] = dict(zip(self.graph.inputs, inputs))
@@ -65,7 +65,7 @@ class TapedCall:
         return result
 
 
-def taken_apart(records: Sequence[Record], b: Any) -> list[Record]:
+def taken_apart(records: Sequence[Record], b: object) -> list[Record]:
     """The records with the ops of wholes in the place of them."""
     result: list[Record] = []
     for record in records:
@@ -111,7 +111,7 @@ class TapedCalls:
             self._note(form, args, kwargs, result)
         return result
 
-    def _note(self, form: Any, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> None:
+    def _note(self, form: object, args: Sequence[Any], kwargs: dict[str, Any], result: object) -> None:
         """Count a call that was made op by op, and make a whole if there were enough."""
         if not self._tier_up.is_due(form) or _maker is None or not note_use() or not _making.acquire(blocking=False):
             return  # if it is due, the next call is, too, where native code is not ready or another thread is at it
@@ -120,7 +120,7 @@ class TapedCalls:
         finally:
             _making.release()
 
-    def _make(self, form: Any, args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> None:
+    def _make(self, form: object, args: Sequence[Any], kwargs: dict[str, Any], result: object) -> None:
         assert _maker is not None
         self._tier_up.begin_try(form)
         with suspended():

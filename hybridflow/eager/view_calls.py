@@ -44,7 +44,7 @@ def view_call(args: Sequence[Any], kwargs: dict[str, Any], result: Any, is_const
     return NativeCall(nothing, arguments, keywords=tuple(kwargs), results=steps)
 
 
-def _is_among(x: Any, values: Sequence[Any]) -> bool:
+def _is_among(x: object, values: Sequence[Any]) -> bool:
     return any(x is value for value in values)
 
 

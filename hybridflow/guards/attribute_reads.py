@@ -39,7 +39,7 @@ def in_class(kind: type, name: str) -> Any:
     return MISSING
 
 
-def instance_dict(value: Any) -> dict[str, Any] | None:
+def instance_dict(value: object) -> dict[str, Any] | None:
     """The dict of an instance's attributes; it may be of a class of the user's (``self.__dict__ = self``)."""
     attributes = getattr(value, "__dict__", None)
     return attributes if isinstance(attributes, dict) else None
@@ -50,7 +50,7 @@ def holds(own: dict[str, Any], name: str) -> bool:
     return dict.__contains__(own, name)
 
 
-def read_attribute(recording: GuardBuilder, value: Any, name: str, given: Any) -> None:
+def read_attribute(recording: GuardBuilder, value: object, name: str, given: object) -> None:
     """Note what reading ``value.name`` looked at; it gave ``given``, or MISSING if it raised AttributeError."""
     kind = type(value)
     if kind in ATOMS or (isinstance(value, enum.Enum) and _is_of_member(kind, name)):
@@ -89,7 +89,7 @@ def _is_of_member(kind: type, name: str) -> bool:
 _OF_MEMBERS = frozenset(("_name_", "_value_", "__class__"))
 
 
-def _of_container(recording: GuardBuilder, value: Any, name: str, given: Any) -> None:
+def _of_container(recording: GuardBuilder, value: object, name: str, given: object) -> None:
     """``deque.maxlen``, ``defaultdict.default_factory``, what was set on a Counter; its methods are looked at when they
     are called."""
     if name in (instance_dict(value) or ()):
@@ -128,7 +128,7 @@ def before_attribute(recording: GuardBuilder, value: Any, name: str) -> None:
             follow(recording, function)
 
 
-def _follow_descriptor(recording: GuardBuilder, found: Any) -> None:
+def _follow_descriptor(recording: GuardBuilder, found: object) -> None:
     if isinstance(found, property):
         if isinstance(found.fget, types.FunctionType):
             follow(recording, found.fget)
@@ -159,7 +159,7 @@ def lookup(recording: GuardBuilder, kind: type, name: str) -> Any:
     return result
 
 
-def lookup_of(recording: GuardBuilder, value: Any, name: str) -> Any:
+def lookup_of(recording: GuardBuilder, value: object, name: str) -> Any:
     """``lookup`` in the class of an object, which must stay of that class."""
     slot = recording.slot_of(value)
     if slot is not None:
@@ -170,7 +170,7 @@ def lookup_of(recording: GuardBuilder, value: Any, name: str) -> Any:
 IMMUTABLE = 1 << 8  # Py_TPFLAGSIMMUTABLETYPE of CPython's object.h
 
 
-def _stored(recording: GuardBuilder, value: Any, name: str, given: Any) -> None:
+def _stored(recording: GuardBuilder, value: object, name: str, given: object) -> None:
     """An attribute that reading again shows as it is, and that runs nobody's code."""
     slot = recording.slot_of(value)
     assert slot is not None
@@ -192,7 +192,7 @@ def _has_hook(kind: type) -> bool:
     return hooks[0] is not object.__getattribute__ or hooks[1] is not MISSING
 
 
-def _of_object(recording: GuardBuilder, value: Any, name: str, given: Any) -> None:
+def _of_object(recording: GuardBuilder, value: object, name: str, given: object) -> None:
     kind, slot = type(value), recording.slot_of(value)
     if isinstance(lookup_of(recording, value, "__getattribute__"), types.FunctionType):
         return  # what it reads is recorded as it reads
@@ -230,7 +230,7 @@ def _of_object(recording: GuardBuilder, value: Any, name: str, given: Any) -> No
         lookup_of(recording, value, name)
 
 
-def _is_shown(kind: type, name: str, shared: Any) -> bool:
+def _is_shown(kind: type, name: str, shared: object) -> bool:
     """Whether instances show what one of hybridflow's classes holds as it is, whatever is done to the class of that.
     What the user's classes hold is read of the instance, which may come to have an equal value of its own."""
     base = next((base for base in kind.__mro__ if name in base.__dict__), kind)
@@ -238,7 +238,7 @@ def _is_shown(kind: type, name: str, shared: Any) -> bool:
     return of_library and bool(type(shared).__flags__ & IMMUTABLE) and not hasattr(type(shared), "__get__")
 
 
-def _is_librarys(found: Any) -> bool:
+def _is_librarys(found: object) -> bool:
     """Whether a property is Python code of a library's, of which nothing is recorded."""
     function = found.fget if isinstance(found, property) else None
     return isinstance(function, types.FunctionType) and not is_recorded(function.__code__)
@@ -252,7 +252,7 @@ def _lookup_is_untracked(kind: type) -> bool:
     return getter is not MISSING and not is_seen
 
 
-def read_plain_attribute(recording: GuardBuilder, value: Any, name: str) -> None:
+def read_plain_attribute(recording: GuardBuilder, value: object, name: str) -> None:
     """Note what ``object.__getattribute__(value, name)`` looks at, whatever the class makes of attributes."""
     slot, own = recording.slot_of(value), instance_dict(value)
     if own is not None and holds(own, name):
@@ -268,13 +268,13 @@ def read_plain_attribute(recording: GuardBuilder, value: Any, name: str) -> None
         _follow_descriptor(recording, shared)
 
 
-def _stays_behind(recording: GuardBuilder, shared: Any) -> None:
+def _stays_behind(recording: GuardBuilder, shared: object) -> None:
     """What a class holds comes before an instance's own as soon as its class has ``__set__`` or ``__delete__``."""
     for method in ("__set__", "__delete__"):
         lookup(recording, type(shared), method)
 
 
-def get_plain_attribute(recording: GuardBuilder, value: Any, name: str, get: Callable[[Any, str], Any]) -> Any:
+def get_plain_attribute(recording: GuardBuilder, value: object, name: str, get: Callable[[Any, str], Any]) -> Any:
     """``get(value, name)``, which is ``object.__getattribute__`` or one of a class in C, noted."""
     recording.note(read_plain_attribute, value, name)
     try:
@@ -286,7 +286,9 @@ def get_plain_attribute(recording: GuardBuilder, value: Any, name: str, get: Cal
     return attribute
 
 
-def _note_in_c(recording: GuardBuilder, value: Any, name: str, get: Callable[[Any, str], Any], given: Any) -> None:
+def _note_in_c(
+    recording: GuardBuilder, value: object, name: str, get: Callable[[Any, str], Any], given: object
+) -> None:
     """Note what ``get`` gave where the instance's dict and functions in Python do not say it."""
     slot, shared = recording.slot_of(value), in_class(type(value), name)
     attributes = instance_dict(value)
@@ -307,7 +309,7 @@ def _note_in_c(recording: GuardBuilder, value: Any, name: str, get: Callable[[An
         recording.weak_root(given, f"{recording.texts[slot]}.{name}")
 
 
-def _through_descriptor(recording: GuardBuilder, value: Any, name: str, shared: Any, given: Any) -> None:
+def _through_descriptor(recording: GuardBuilder, value: object, name: str, shared: object, given: object) -> None:
     """The descriptor must stay the class's; what its code reads is recorded as it reads, or read again by the guard."""
     if isinstance(shared, property) and not isinstance(shared.fget, types.FunctionType):
         if recording.slot_of(value) is not None:
@@ -318,7 +320,7 @@ def _through_descriptor(recording: GuardBuilder, value: Any, name: str, shared: 
         _not_in_instance(recording, value, name)
 
 
-def _method(recording: GuardBuilder, value: Any, name: str, function: Any) -> None:
+def _method(recording: GuardBuilder, value: object, name: str, function: object) -> None:
     slot = recording.slot_of(value)
     plain = isinstance(function, types.FunctionType) and in_class(type(value), "__getattr__") is MISSING
     if slot is None or not plain:
@@ -328,7 +330,7 @@ def _method(recording: GuardBuilder, value: Any, name: str, function: Any) -> No
     recording.guard_read(slot, "method", name, function, f"{recording.texts[slot]}.{name}")
 
 
-def _not_in_instance(recording: GuardBuilder, value: Any, name: str) -> None:
+def _not_in_instance(recording: GuardBuilder, value: object, name: str) -> None:
     """The instance must not get an attribute of its own that would come first."""
     slot, own = recording.slot_of(value), instance_dict(value)
     if slot is None or own is None:
@@ -337,7 +339,7 @@ def _not_in_instance(recording: GuardBuilder, value: Any, name: str) -> None:
     recording.guard_absent(recording.guard_instance_dict(slot, value, own), "item", name, f"{text}.{name}")
 
 
-def _of_class(recording: GuardBuilder, kind: type, name: str, given: Any) -> None:
+def _of_class(recording: GuardBuilder, kind: type, name: str, given: object) -> None:
     if issubclass(kind, enum.Enum) and name in kind.__members__:
         return  # a member is what it is
     shared = lookup(recording, type(kind), name)
@@ -377,7 +379,7 @@ def _dict_of_class(kind: type) -> dict[str, Any]:
     return next(d for d in gc.get_referents(kind.__dict__) if type(d) is dict)
 
 
-def _of_array(recording: GuardBuilder, array: np.ndarray, name: str, given: Any) -> None:
+def _of_array(recording: GuardBuilder, array: np.ndarray, name: str, given: object) -> None:
     slot = recording.slot_of(array)
     if slot is None:
         return
@@ -396,7 +398,7 @@ def _of_array(recording: GuardBuilder, array: np.ndarray, name: str, given: Any)
         recording.on_array_shared(array)
 
 
-def _of_module(recording: GuardBuilder, module: types.ModuleType, name: str, given: Any) -> None:
+def _of_module(recording: GuardBuilder, module: types.ModuleType, name: str, given: object) -> None:
     if is_users_class(type(module)):
         recording.weak_root(module, module.__name__)
         _of_object(recording, module, name, given)

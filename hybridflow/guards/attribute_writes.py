@@ -42,7 +42,7 @@ class AttributeSlot:
         """Whether it held what there is little of: after a few calls that find another one, all traces are made."""
         return self.before is NOTHING or self.before is None or type(self.before) is bool
 
-    def can_be_set(self, value: Any) -> bool:
+    def can_be_set(self, value: object) -> bool:
         """Whether each call of the program may set the attribute to ``value``, what the trace left there.
 
         Where it was read before, calls that find what this one leaves have a trace of their own.  That ends if it is
@@ -102,7 +102,7 @@ class AttributeWrites:
         return result
 
 
-def has_instance_attribute(owner: Any, name: str) -> bool:
+def has_instance_attribute(owner: object, name: str) -> bool:
     """Whether setting an attribute stores the value among the object's own, and does nothing else."""
     if isinstance(owner, (type, types.ModuleType)) or type(getattr(owner, "__dict__", None)) is not dict:
         return False
@@ -114,7 +114,7 @@ def has_instance_attribute(owner: Any, name: str) -> bool:
     return True
 
 
-def can_be_result(value: Any, is_outside: Callable[[Any], bool]) -> bool:
+def can_be_result(value: object, is_outside: Callable[[Any], bool]) -> bool:
     """Whether a program can make the value at each call: tensors and plain values, and what the trace made of them."""
     if value is NOTHING or any(map(is_outside, pytree.changeable_parts([value]).values())):
         return False

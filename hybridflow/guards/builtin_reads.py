@@ -33,7 +33,7 @@ from hybridflow.guards.guard_builder import GuardBuilder
 from hybridflow.guards.value_checks import ATOMS, SameResult, keys_of
 
 
-def sought(container: Any, key: Any) -> Any:
+def sought(container: object, key: object) -> Any:
     """What to look for in a container that finds things by their hash: a symbolic extent that is not in it may be
     there as the number that it is, so it is that number from now on; within tuples too."""
     if not isinstance(container, (dict, set, frozenset)) or not _has_extents(key):
@@ -78,7 +78,7 @@ def get_item(recording: GuardBuilder, value: Any, key: Any) -> Any:
     return item
 
 
-def get_attribute(recording: GuardBuilder, value: Any, name: str, *default: Any) -> Any:
+def get_attribute(recording: GuardBuilder, value: object, name: str, *default: Any) -> Any:
     """``getattr``, noted."""
     if type(name) is not str:
         return getattr(value, name, *default)
@@ -94,39 +94,39 @@ def get_attribute(recording: GuardBuilder, value: Any, name: str, *default: Any)
     return attribute
 
 
-def _hasattr(recording: GuardBuilder, value: Any, name: str) -> bool:
+def _hasattr(recording: GuardBuilder, value: object, name: str) -> bool:
     return get_attribute(recording, value, name, MISSING) is not MISSING
 
 
-def _setattr(recording: GuardBuilder, value: Any, name: str, new: Any) -> None:
+def _setattr(recording: GuardBuilder, value: object, name: str, new: object) -> None:
     recording.note(before_write, value, name)
     setattr(value, name, new)
 
 
-def _delattr(recording: GuardBuilder, value: Any, name: str) -> None:
+def _delattr(recording: GuardBuilder, value: object, name: str) -> None:
     recording.note(before_write, value, name)
     delattr(value, name)
 
 
-def note_class(recording: GuardBuilder, value: Any) -> None:
+def note_class(recording: GuardBuilder, value: object) -> None:
     slot = recording.slot_of(value)
     if slot is not None:
         recording.guard_read(slot, "class", None, type(value), f"type({recording.texts[slot]})")
 
 
-def _isinstance(recording: GuardBuilder, value: Any, kinds: Any) -> bool:
+def _isinstance(recording: GuardBuilder, value: object, kinds: object) -> bool:
     recording.note(note_class, value)
     return _ask_kinds(recording, isinstance, value, kinds)
 
 
-def _issubclass(recording: GuardBuilder, value: Any, kinds: Any) -> bool:
+def _issubclass(recording: GuardBuilder, value: object, kinds: object) -> bool:
     return _ask_kinds(recording, issubclass, value, kinds)
 
 
 _HOOKS: dict[Any, str] = {isinstance: "__instancecheck__", issubclass: "__subclasscheck__"}
 
 
-def _ask_kinds(recording: GuardBuilder, question: Callable[..., bool], value: Any, kinds: Any) -> bool:
+def _ask_kinds(recording: GuardBuilder, question: Callable[..., bool], value: object, kinds: object) -> bool:
     """``isinstance`` and ``issubclass``: metaclasses of the user's are recorded as they answer; those of libraries are
     asked again by a guard, since abstract base classes may come to know a class, and protocols look at the instance."""
     asked = []
@@ -142,7 +142,7 @@ def _ask_kinds(recording: GuardBuilder, question: Callable[..., bool], value: An
     return result
 
 
-def _each_kind(kinds: Any) -> Iterator[Any]:
+def _each_kind(kinds: object) -> Iterator[Any]:
     """The classes among what ``isinstance`` takes: a class, a tuple of such, a union."""
     if isinstance(kinds, (tuple, types.UnionType)):
         for part in kinds if isinstance(kinds, tuple) else kinds.__args__:
@@ -152,7 +152,7 @@ def _each_kind(kinds: Any) -> Iterator[Any]:
 
 
 def _note_kinds(
-    recording: GuardBuilder, question: Callable[..., bool], value: Any, kinds: Any, asked: list[Any], found: bool
+    recording: GuardBuilder, question: Callable[..., bool], value: Any, kinds: object, asked: list[Any], found: bool
 ) -> None:
     if question is isinstance and recording.slot_of(value) is None:  # made by the trace: what counts is its class
         question, value = issubclass, type(value)
@@ -168,7 +168,7 @@ def _len(recording: GuardBuilder, value: Any) -> int:
     return len(value)
 
 
-def _note_length(recording: GuardBuilder, value: Any) -> None:
+def _note_length(recording: GuardBuilder, value: object) -> None:
     if base_container(value) is not None and not isinstance(in_class(type(value), "__len__"), types.FunctionType):
         read_length(recording, value)
     elif isinstance(value, np.ndarray):
@@ -192,12 +192,12 @@ def _next(recording: GuardBuilder, iterator: Any, *default: Any) -> Any:
     return next(iterator, *default)
 
 
-def _is_asked_later(value: Any) -> bool:
+def _is_asked_later(value: object) -> bool:
     """Whether a program takes the items of a value when it runs."""
     return hasattr(type(value), "_program_iterations")
 
 
-def _note_next(recording: GuardBuilder, iterator: Any) -> None:
+def _note_next(recording: GuardBuilder, iterator: object) -> None:
     if _is_asked_later(iterator):
         return
     if recording.slot_of(iterator) is not None:

@@ -247,7 +247,7 @@ def _exception_state(recording: GuardBuilder, f: Any) -> Any:
     return f()
 
 
-def _nothing_is_handled(_: Any) -> bool:
+def _nothing_is_handled(_: object) -> bool:
     return sys.exc_info()[1] is None
 
 
@@ -269,7 +269,12 @@ def call_lru_cache(recording: GuardBuilder, f: Any, /, *args: Any, **kwargs: Any
 
 
 def _note_result(
-    recording: GuardBuilder, source: Any, text: str, function: Callable[[Any], Any], value: Any, key: Any = None
+    recording: GuardBuilder,
+    source: object,
+    text: str,
+    function: Callable[[Any], Any],
+    value: object,
+    key: object = None,
 ) -> None:
     """What ``function(source)`` gave: asked again by a guard."""
     recording.add_guard(recording.weak_root(source, text), "call", SameResult(function, value), ("result", key))
@@ -298,7 +303,7 @@ def logs(recording: GuardBuilder, method: types.MethodType) -> Any:
     return call
 
 
-def getter(recording: GuardBuilder, f: Any, value: Any) -> Any:
+def getter(recording: GuardBuilder, f: Any, value: object) -> Any:
     """What ``operator.attrgetter``, ``itemgetter`` and ``methodcaller`` do, step by step."""
     _, args = f.__reduce__()[:2]
     if isinstance(f, operator.methodcaller):

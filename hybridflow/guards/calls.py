@@ -83,7 +83,7 @@ def prepare(recording: GuardBuilder, f: Any) -> Any:
     return unknown(recording, f)
 
 
-def _python_of(f: Any) -> Any:
+def _python_of(f: object) -> Any:
     """The user's function behind an hf.function."""
     unwrapped = getattr(f, "unwrapped", None)
     return unwrapped()[0] if unwrapped is not None else f

@@ -57,7 +57,7 @@ def constructor(recording: GuardBuilder, kind: type) -> Callable[[Any], Any]:
     return functools.partial(Consuming, recording) if is_c else _as_it_is
 
 
-def _as_it_is(f: Any) -> Any:
+def _as_it_is(f: object) -> Any:
     return f
 
 

@@ -11,7 +11,6 @@ import os
 import sys
 import sysconfig
 import types
-from typing import Any
 
 from hybridflow import code_traits
 from hybridflow.errors import is_internal
@@ -82,7 +81,7 @@ def is_recorded(code: types.CodeType) -> bool:
     return owner_of(code.co_filename) != LIBRARY
 
 
-def is_users_function(value: Any) -> bool:
+def is_users_function(value: object) -> bool:
     """Whether a value is a Python function of the user's."""
     return isinstance(value, types.FunctionType) and owner_of(value.__code__.co_filename) == USER
 

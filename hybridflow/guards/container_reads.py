@@ -56,12 +56,12 @@ _FUNCTIONS = (
 _NOT_CALLED = frozenset(("__new__", "__init__", "__init_subclass__", "__class_getitem__", "__set_name__", "__del__"))
 
 
-def is_plain(value: Any) -> bool:
+def is_plain(value: object) -> bool:
     """Whether there is nothing to be read of a value besides itself."""
     return type(value) in ATOMS or isinstance(value, (Tensor, Variable, type, types.ModuleType, np.generic))
 
 
-def base_container(value: Any) -> type | None:
+def base_container(value: object) -> type | None:
     """The built-in container that a value is, or that its class extends; None for other values."""
     return container_of(type(value))
 
@@ -76,7 +76,7 @@ def read_length(recording: GuardBuilder, value: Any) -> None:
         recording.add_guard(slot, "call", SameResult(length_of, length_of(value)), "length")
 
 
-def read_items(recording: GuardBuilder, value: Any, depth: int = 0) -> None:
+def read_items(recording: GuardBuilder, value: object, depth: int = 0) -> None:
     """Note all items of an outside container, in their order; of containers in it too, ``depth`` levels down."""
     slot = recording.slot_of(value)
     if slot is not None:
@@ -117,30 +117,30 @@ class KeyOrder:
 
     is_of_keys = True  # see ``guard_program``
 
-    def __init__(self, mapping: Any) -> None:
+    def __init__(self, mapping: object) -> None:
         self._keys = keys_of(mapping)
 
     def __call__(self, mapping: Any) -> bool:
         return same_items(keys_of(mapping), self._keys)
 
 
-def _pairs(value: Any) -> Iterator[tuple[Any, Any]]:
+def _pairs(value: object) -> Iterator[tuple[Any, Any]]:
     if not isinstance(value, dict):
         return enumerate(keys_of(value))
     held = items_of(value)
     return zip(held[::2], held[1::2])
 
 
-def _entry(recording: GuardBuilder, slot: int, key: Any) -> str:
+def _entry(recording: GuardBuilder, slot: int, key: object) -> str:
     return f'{recording.texts[slot]}["{key}"]' if isinstance(key, str) else f"{recording.texts[slot]}[{key!r}]"
 
 
-def _contained_in(recording: GuardBuilder, slot: int, position: int, item: Any) -> None:
+def _contained_in(recording: GuardBuilder, slot: int, position: int, item: object) -> None:
     """An object inside a container that is compared as a whole: it is outside too."""
     recording.weak_root(item, f"{recording.texts[slot]}[{position}]")
 
 
-def read_item(recording: GuardBuilder, value: Any, key: Any, given: Any, missing: bool) -> None:
+def read_item(recording: GuardBuilder, value: Any, key: Any, given: object, missing: bool) -> None:
     """Note that ``value[key]`` gave ``given``, or that there was nothing."""
     slot, base = recording.slot_of(value), base_container(value)
     if isinstance(value, np.ndarray):
@@ -179,14 +179,14 @@ def read_item(recording: GuardBuilder, value: Any, key: Any, given: Any, missing
 _ADDS_KEY = collections.defaultdict.__dict__["__missing__"]
 
 
-def read_entry(recording: GuardBuilder, mapping: Any, key: Any, given: Any) -> None:
+def read_entry(recording: GuardBuilder, mapping: object, key: object, given: object) -> None:
     """Note that an outside mapping holds ``given`` under a key."""
     slot = recording.slot_of(mapping)
     if slot is not None:
         recording.guard_read(slot, "item", key, given, _entry(recording, slot, key))
 
 
-def _read_element(recording: GuardBuilder, array: np.ndarray, key: Any, given: Any) -> None:
+def _read_element(recording: GuardBuilder, array: np.ndarray, key: object, given: object) -> None:
     slot = recording.slot_of(array)
     if slot is None:
         return
@@ -215,7 +215,9 @@ def read_elements(recording: GuardBuilder, array: np.ndarray) -> None:
                 consume(recording, item)
 
 
-def consume(recording: GuardBuilder, value: Any, depth: int = _DEPTH, live: bool = False, whole: bool = False) -> None:
+def consume(
+    recording: GuardBuilder, value: object, depth: int = _DEPTH, live: bool = False, whole: bool = False
+) -> None:
     """Note all that code which is not recorded may read of a value that it is given.
 
     ``live`` says that the code makes tensors of arrays and does nothing else with them, ``whole`` that it may look at
@@ -261,7 +263,7 @@ def consume(recording: GuardBuilder, value: Any, depth: int = _DEPTH, live: bool
         read_state(recording, value, min(depth, _STATE_DEPTH))
 
 
-def is_foreign_array(value: Any) -> bool:
+def is_foreign_array(value: object) -> bool:
     """Whether a library's object, which is not an array of NumPy's, holds elements where no attribute shows them."""
     kind = type(value)
     if is_plain(value) or isinstance(value, np.ndarray) or is_users_class(kind):
@@ -280,7 +282,7 @@ def _context_text(get: Any) -> str:
     return repr((context.prec, context.rounding, context.Emin, context.Emax, context.clamp, context.traps))
 
 
-def read_text(recording: GuardBuilder, value: Any) -> None:
+def read_text(recording: GuardBuilder, value: object) -> None:
     """Note what turning a value into text reads: the value, and how NumPy is told to print arrays."""
     consume(recording, value)
     if not is_plain(value) or isinstance(value, np.generic):
@@ -307,7 +309,7 @@ def can_be_live(array: np.ndarray) -> bool:
     )
 
 
-def follow_methods(recording: GuardBuilder, value: Any, depth: int = 0, whole: bool = False) -> None:
+def follow_methods(recording: GuardBuilder, value: object, depth: int = 0, whole: bool = False) -> None:
     """Follow every special method that the user's classes define, since a library may call any of them; note all that
     the object holds if it may look at that (``whole``), or has methods that the standard library wrote from its fields.
     """
@@ -353,7 +355,7 @@ def _has_recorded_methods(kind: type) -> bool:
     return any(is_recorded(function.__code__) for base in kind.__mro__ for _, function in _special_methods(base))
 
 
-def _fields(value: Any) -> list[tuple[str, Any]]:
+def _fields(value: object) -> list[tuple[str, Any]]:
     """What an object holds, in its dict and its slots, by name."""
     slots = [
         (name, member.__get__(value))
@@ -364,7 +366,7 @@ def _fields(value: Any) -> list[tuple[str, Any]]:
     return slots + list((instance_dict(value) or {}).items())
 
 
-def _overrides(value: Any, name: str) -> bool:
+def _overrides(value: object, name: str) -> bool:
     """Whether a class defines a special method in Python."""
     return isinstance(in_class(type(value), name), types.FunctionType)
 
@@ -389,12 +391,12 @@ _LOOKING = frozenset(("__getitem__", "__iter__", "__next__", "__len__", "__conta
 _STATE_DEPTH = 4  # of objects in objects of libraries
 
 
-def _is_librarys(method: Any) -> bool:
+def _is_librarys(method: object) -> bool:
     """Whether a special method belongs to a library: nothing is recorded when it runs."""
     return method is not MISSING and not (isinstance(method, types.FunctionType) and is_recorded(method.__code__))
 
 
-def read_state(recording: GuardBuilder, value: Any, depth: int = _STATE_DEPTH) -> None:
+def read_state(recording: GuardBuilder, value: object, depth: int = _STATE_DEPTH) -> None:
     """Note all that an object of a library's class holds: the library's methods may read any of it.
 
     What is written in C and not known shows nothing of its state: a trace that uses it serves one call.
@@ -419,7 +421,7 @@ def read_state(recording: GuardBuilder, value: Any, depth: int = _STATE_DEPTH) -
 _WITH_STATE = (np.flatiter, np.nditer)
 
 
-def before_operator(recording: GuardBuilder, value: Any, *names: str) -> None:
+def before_operator(recording: GuardBuilder, value: object, *names: str) -> None:
     """Follow the special methods of the user's class that an operator may call."""
     kind = type(value)
     if any(name in _LOOKING and _is_librarys(in_class(kind, name)) for name in names):
@@ -439,19 +441,19 @@ def is_followed_class(kind: type) -> bool:
     return not issubclass(kind, (Tensor, Variable, Dispatcher, np.ndarray))
 
 
-def outlives(recording: GuardBuilder, value: Any) -> bool:
+def outlives(recording: GuardBuilder, value: object) -> bool:
     """Whether others see a change of the value."""
     return recording.slot_of(value) is not None or recording.is_copy(value)
 
 
-def note_write(recording: GuardBuilder, value: Any, name: str) -> None:
+def note_write(recording: GuardBuilder, value: object, name: str) -> None:
     """An attribute is set or deleted: an effect, if others see that."""
     shared = isinstance(value, (type, types.ModuleType)) or value is decimal.getcontext()
     if shared or outlives(recording, value):
         recording.on_attribute_write(value, name)
 
 
-def before_write(recording: GuardBuilder, value: Any, name: str) -> None:
+def before_write(recording: GuardBuilder, value: object, name: str) -> None:
     """Note that an attribute is about to be set or deleted, and follow what that runs."""
     note_write(recording, value, name)
     before_attribute(recording, value, name)

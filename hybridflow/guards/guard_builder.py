@@ -131,15 +131,15 @@ class GuardBuilder:
 
     # Outside objects
 
-    def slot_of(self, value: Any) -> int | None:
+    def slot_of(self, value: object) -> int | None:
         """The slot in which an outside object is found; None for what the trace made itself."""
         return self._slots.get(id(value))
 
-    def text_of(self, value: Any) -> str:
+    def text_of(self, value: object) -> str:
         slot = self.slot_of(value)
         return self._copies.get(id(value), type(value).__name__) if slot is None else self.texts[slot]
 
-    def is_copy(self, value: Any) -> bool:
+    def is_copy(self, value: object) -> bool:
         """Whether a value is the function's own copy of a container that was passed to it."""
         return id(value) in self._copies
 
@@ -163,7 +163,7 @@ class GuardBuilder:
             return self.root(value, text)
         return self._add_guard_step(("root", id(value)), "weak", -1, reference, "any", None, text, value)
 
-    def copied_argument(self, container: Any, path: str) -> None:
+    def copied_argument(self, container: object, path: str) -> None:
         """Note that the function sees a copy of a container of the caller's."""
         self._alive.append(container)
         self._copies[id(container)] = path
@@ -193,7 +193,7 @@ class GuardBuilder:
 
     # Reads
 
-    def guard_read(self, owner: int, read: str, operand: Any, value: Any, text: str) -> int:
+    def guard_read(self, owner: int, read: str, operand: object, value: object, text: str) -> int:
         """Note that reading ``operand`` of the object in slot ``owner`` gave ``value``; the slot of the value.
 
         What the trace has set there itself is not outside, and the slot is the owner's."""
@@ -209,18 +209,18 @@ class GuardBuilder:
             check, expected = "same", earlier  # another way to one container
         return self._add_guard_step(key, read, owner, operand, check, expected, text, value)
 
-    def guard_instance_dict(self, slot: int, value: Any, own: Any) -> int:
+    def guard_instance_dict(self, slot: int, value: object, own: object) -> int:
         """Note that the attributes of the object in a slot are in the dict ``own``; the slot of that."""
         read, operand = ("own", None) if has_own_dict(value, own) else ("attribute", "__dict__")
         return self.guard_read(slot, read, operand, own, f"vars({self.texts[slot]})")
 
-    def guard_absent(self, owner: int, read: str, operand: Any, text: str) -> None:
+    def guard_absent(self, owner: int, read: str, operand: object, text: str) -> None:
         """Note that there was nothing to read."""
         key = (owner, read, type(operand), operand)
         if key not in self._known:
             self._add_guard_step(key, read, owner, operand, "absent", None, text)
 
-    def add_guard(self, slot: int, check: str, expected: Any, key: Any = None) -> None:
+    def add_guard(self, slot: int, check: str, expected: object, key: object = None) -> None:
         """Check one more thing of a value that was read."""
         key = ("check", slot, check, key)
         if key not in self._known:
@@ -262,12 +262,12 @@ class GuardBuilder:
         self.reasons.append(Reason(text, where or user_location(2), remedy, is_effect))
         self._undo.is_complete &= can_undo
 
-    def opaque_array(self, value: Any) -> None:
+    def opaque_array(self, value: object) -> None:
         """Note that the elements of another library's array, or of what has an ``__array__``, were read."""
         said = f"reads the elements of a {type(value).__name__}"
         self.reason(said, "pass hf.asarray of it as an argument", can_undo=True)
 
-    def shared_memory(self, tensor: Any, array: Any) -> None:
+    def shared_memory(self, tensor: object, array: Any) -> None:
         """Note the elements of a tensor over memory that an array of somebody else's has."""
         own = self.slot_of(tensor)
         slot = None if own is None else self._known.get(("value", own))
@@ -280,13 +280,13 @@ class GuardBuilder:
         if self._undo.is_complete and array.flags.writeable:
             self._undo.note(array)
 
-    def effect(self, value: Any, what: str) -> None:
+    def effect(self, value: object, what: str) -> None:
         """Note that an object that outlives the call is changed.  Raises TraceError if its owner would not see it."""
         if self.is_copy(value):
             raise self._argument_mutation_error(self._copies[id(value)])
         self.reason(what.format(self.text_of(value)), _KEEP, is_effect=True, can_undo=self._undo.note(value))
 
-    def on_attribute_write(self, owner: Any, name: str) -> None:
+    def on_attribute_write(self, owner: object, name: str) -> None:
         """Note that an attribute of an object that outlives the call is about to be set or deleted."""
         if self.is_copy(owner) or not attribute_writes.has_instance_attribute(owner, name):
             restore = self._undo.note_attribute(owner, name)
@@ -309,7 +309,7 @@ class GuardBuilder:
             )
         self._locations[where, name].set_here()
 
-    def is_set(self, owner: Any, name: str) -> bool:
+    def is_set(self, owner: object, name: str) -> bool:
         """Whether the trace has set an attribute, so that what it reads there is its own."""
         return bool(self._locations) and self._was_written_here((self.slot_of(getattr(owner, "__dict__", None)), name))
 
@@ -327,7 +327,7 @@ class GuardBuilder:
         """What the attributes hold that were set so far."""
         return [place.was_present.get(place.name, attribute_writes.NOTHING) for place in self._locations.values()]
 
-    def collect_outputs(self, result: Any) -> list[tuple[attribute_writes.AttributeSlot, Any]]:
+    def collect_outputs(self, result: object) -> list[tuple[attribute_writes.AttributeSlot, Any]]:
         """The attributes that each call sets, beside its ``result``, with what the trace left there.  They hold again
         what they held before it."""
         found = [
@@ -441,7 +441,7 @@ class GuardBuilder:
             "so its caller would not see the change. Return the new value instead.",
         )
 
-    def _watch_mutations(self, value: Any, text: str, is_copy: bool) -> None:
+    def _watch_mutations(self, value: object, text: str, is_copy: bool) -> None:
         held = _contents_of(value)
         if held is not None:
             self._watched.append((value, held, text, is_copy))
@@ -494,7 +494,7 @@ _LEFT = frozenset((SymbolicTensor, SymbolicFloat, SymbolicNumber, Dim, Choice, R
 _WALKED = 1000  # objects that are looked into
 
 
-def _is_leaked_tracer(value: Any, met: dict[int, Any] | None = None) -> bool:
+def _is_leaked_tracer(value: object, met: dict[int, Any] | None = None) -> bool:
     """Whether a value is, or holds, what stands for a value during a trace only."""
     if type(value) in _LEFT:
         return True
@@ -529,7 +529,7 @@ def _contents(cell: types.CellType) -> Any:
         return _NOTHING
 
 
-def _location_of_tensor(value: Any, text: str) -> str:
+def _location_of_tensor(value: object, text: str) -> str:
     """How the user would write where a container or an object holds a tensor of the trace."""
     pairs = value.items() if isinstance(value, dict) else vars(value).items() if hasattr(value, "__dict__") else ()
     for key, item in pairs:
@@ -554,12 +554,12 @@ def _restore_contents(value: Any, held: list[Any]) -> None:
 _CHANGING = frozenset((list, dict, set, collections.deque, bytearray, *MAPPINGS))
 
 
-def _is_namespace(value: Any) -> bool:
+def _is_namespace(value: object) -> bool:
     """Whether a dict belongs to a module: other threads may bind names in it while this one traces."""
     return value is sys.modules or (type(value) is dict and "__name__" in value and "__builtins__" in value)
 
 
-def _contents_of(value: Any) -> list[Any] | None:
+def _contents_of(value: object) -> list[Any] | None:
     """What a mutable object holds now; None for objects that hold nothing that is looked at."""
     if _is_namespace(value):
         return None

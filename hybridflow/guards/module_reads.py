@@ -41,28 +41,28 @@ class _RecordedReader(module_parts.Reader):
     def __init__(self, recording: GuardBuilder) -> None:
         self.recording = recording
 
-    def attribute(self, value: Any, name: str) -> Any:
+    def attribute(self, value: object, name: str) -> Any:
         return get_attribute(self.recording, value, name)
 
-    def call(self, value: Any, name: str) -> Any:
+    def call(self, value: object, name: str) -> Any:
         method = get_attribute(self.recording, value, name)
         return self.recording.note(self.recording.prepare, method)()
 
-    def pairs(self, parts: Any) -> Iterable[tuple[Any, Any]]:
+    def pairs(self, parts: object) -> Iterable[tuple[Any, Any]]:
         if isinstance(parts, (dict, list, tuple)):
             self.recording.note(iterate, parts)
             if isinstance(parts, dict) and type(parts) is not dict:
                 self.recording.note(self.recording.prepare, parts.items)
         return super().pairs(parts)
 
-    def is_one(self, value: Any, kinds: tuple[type, ...]) -> bool:
+    def is_one(self, value: object, kinds: tuple[type, ...]) -> bool:
         if type(value) is Choice and any(isinstance(option, kinds) for option in value.options):
             raise value.refused("the variables of a module have to be known")
         self.recording.note(note_class, value)
         return isinstance(value, kinds)
 
 
-def _traverse(recording: GuardBuilder, root: Any, module: type) -> Iterator[tuple[str, Any, bool]]:
+def _traverse(recording: GuardBuilder, root: object, module: type) -> Iterator[tuple[str, Any, bool]]:
     recording.note(note_class, root)
     return module_parts.traverse(root, module, _RecordedReader(recording))
 

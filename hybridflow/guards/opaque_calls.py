@@ -26,7 +26,7 @@ from hybridflow.guards.guard_builder import GuardBuilder
 from hybridflow.guards.value_checks import ATOMS
 
 
-def is_python(f: Any) -> bool:
+def is_python(f: object) -> bool:
     return isinstance(f, types.FunctionType) and is_recorded(f.__code__)
 
 
@@ -91,7 +91,7 @@ class Consuming:
             kwargs = {name: self._called(value) for name, value in kwargs.items()}
         return self._function(*args, **kwargs)
 
-    def _called(self, value: Any) -> Any:
+    def _called(self, value: object) -> Any:
         """What a function that calls ``value`` is given in its place."""
         replaced = value is type or isinstance(value, _REPLACED)
         return self._recording.note(self._recording.prepare, value) if replaced else value
@@ -111,6 +111,6 @@ class Consuming:
         return all(map(is_plain, values))
 
 
-def _calls_at_once(f: Any) -> bool:
+def _calls_at_once(f: object) -> bool:
     """Whether a function calls what it is given, and keeps it no longer than that."""
     return (getattr(f, "__module__", None) or "", getattr(f, "__name__", "")) in c_function_models.CALL_AT_ONCE

@@ -55,7 +55,7 @@ def note_cell(recording: GuardBuilder, cell: types.CellType, name: str) -> None:
         recording.guard_read(slot, "cell", None, value, name)
 
 
-def note_truth(recording: GuardBuilder, value: Any) -> None:
+def note_truth(recording: GuardBuilder, value: object) -> None:
     if container_reads.base_container(value) is not None:
         container_reads.read_length(recording, value)
         container_reads.before_operator(recording, value, "__bool__", "__len__")
@@ -72,13 +72,13 @@ _OF_ONE = (
 )
 
 
-def note_operand(recording: GuardBuilder, value: Any) -> None:
+def note_operand(recording: GuardBuilder, value: object) -> None:
     container_reads.consume(recording, value)
     if not container_reads.is_plain(value):
         container_reads.before_operator(recording, value, *_OF_ONE)
 
 
-def note_operands(recording: GuardBuilder, name: str, left: Any, right: Any) -> None:
+def note_operands(recording: GuardBuilder, name: str, left: object, right: object) -> None:
     plain = name.strip("_")
     for value, asked in ((left, f"__{plain}__"), (right, f"__r{plain}__")):
         if not container_reads.is_plain(value):
@@ -101,13 +101,13 @@ def note_membership(recording: GuardBuilder, item: Any, container: Any) -> None:
     container_reads.consume(recording, item)
 
 
-def note_identity(value: Any) -> None:
+def note_identity(value: object) -> None:
     """What the program does may depend on which tensors are one object."""
     if isinstance(value, Tensor) and current.trace is not None:
         current.trace.depends_on_identity = True
 
 
-def note_match(recording: GuardBuilder, value: Any, names: Sequence[str], depth: int = 8) -> None:
+def note_match(recording: GuardBuilder, value: object, names: Sequence[str], depth: int = 8) -> None:
     """Note what patterns with these attributes may look at, in the subject and in what it holds, some levels down."""
     container_reads.consume(recording, value)
     slot = recording.slot_of(value)
@@ -124,7 +124,7 @@ def note_match(recording: GuardBuilder, value: Any, names: Sequence[str], depth:
             note_match(recording, part, names, depth - 1)
 
 
-def _static_attribute(value: Any, name: str) -> Any:
+def _static_attribute(value: object, name: str) -> Any:
     """``value.name`` where that runs nobody's code; else what is found in the class: it is recorded as it runs."""
     result = inspect.getattr_static(value, name, MISSING)
     if isinstance(result, (types.MemberDescriptorType, types.GetSetDescriptorType)):
@@ -152,7 +152,7 @@ def note_import(recording: GuardBuilder, namespace: dict[str, Any], module: str,
         read_attribute(recording, found, name, getattr(found, name, MISSING))
 
 
-def note_item_write(recording: GuardBuilder, value: Any) -> None:
+def note_item_write(recording: GuardBuilder, value: object) -> None:
     if not isinstance(value, Variable) and container_reads.outlives(
         recording, value
     ):  # a variable's are part of the program
@@ -160,7 +160,7 @@ def note_item_write(recording: GuardBuilder, value: Any) -> None:
     container_reads.before_operator(recording, value, "__setitem__", "__delitem__", "__getitem__")
 
 
-def note_update(recording: GuardBuilder, name: str, value: Any) -> None:
+def note_update(recording: GuardBuilder, name: str, value: object) -> None:
     mutable = container_reads.base_container(value) not in (None, tuple, frozenset) or isinstance(value, np.ndarray)
     if mutable and container_reads.outlives(recording, value):
         recording.effect(value, "changes {} in place")

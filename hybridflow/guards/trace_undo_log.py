@@ -20,14 +20,14 @@ from hybridflow.guards.code_ownership import is_users_class
 NOTHING = object()
 
 
-def instance_attribute(owner: Any, name: str) -> Any:
+def instance_attribute(owner: object, name: str) -> Any:
     """An attribute that a class, a module or a slot of an instance holds; or NOTHING."""
     if isinstance(owner, (type, types.ModuleType)):
         return vars(owner).get(name, NOTHING)
     return getattr(owner, name, NOTHING)
 
 
-def _is_slot(owner: Any, name: str) -> bool:
+def _is_slot(owner: object, name: str) -> bool:
     return isinstance(inspect.getattr_static(type(owner), name, None), types.MemberDescriptorType)
 
 
@@ -64,7 +64,7 @@ class Log:
             self.add(restore)
         return True
 
-    def note_attribute(self, owner: Any, name: str) -> Callable[[], None] | None:
+    def note_attribute(self, owner: object, name: str) -> Callable[[], None] | None:
         """Before an attribute of ``owner`` is set or deleted that is not among the own ones of an instance: what gives
         it back what it holds, if that is kept there."""
         is_kept = isinstance(owner, (type, types.ModuleType)) or _is_slot(owner, name)
@@ -100,7 +100,7 @@ def _restore_elements(array: np.ndarray, elements: np.ndarray) -> None:
         np.copyto(array, elements)
 
 
-def _restoring(value: Any) -> Callable[[], None] | None:
+def _restoring(value: object) -> Callable[[], None] | None:
     """What gives an object back what it holds now; None where nothing is known that could."""
     for base, update in _UPDATES:
         if isinstance(value, base):

@@ -69,7 +69,7 @@ _apart_lock = fork_safe_locks.make()
 _apart_users = 0
 
 
-def _collection_starts(phase: str, _: Any) -> None:
+def _collection_starts(phase: str, _: object) -> None:
     if phase != "start":
         return
     if _apart.recording is not None:  # an interrupt came as the end of the last one was told: it went on unrecorded
@@ -79,7 +79,7 @@ def _collection_starts(phase: str, _: Any) -> None:
         _apart.recording, active.recording = active.recording, None
 
 
-def _collection_stops(phase: str, _: Any) -> None:
+def _collection_stops(phase: str, _: object) -> None:
     if phase == "stop" and _apart.recording is not None:
         active.recording, _apart.recording = _apart.recording, None
 
@@ -170,7 +170,7 @@ def _look(code: types.CodeType, recording: GuardBuilder) -> None:
         recording.untracked.add(code)
 
 
-def end_trace(before: Any) -> None:
+def end_trace(before: object) -> None:
     """After a trace: let ``sys.gettrace()`` be what it was before it.  An interrupt may have come after the block that
     sees to that was left, and before the generator of the block went on."""
     now = sys.gettrace()
@@ -183,7 +183,7 @@ def _trace_calls(recording: GuardBuilder) -> Iterator[None]:
     other: Callable[..., Any] | None = sys.gettrace()
     known = _of_libraries
 
-    def started(frame: types.FrameType, event: str, argument: Any) -> Any:
+    def started(frame: types.FrameType, event: str, argument: object) -> Any:
         code = frame.f_code
         if id(code) not in known:  # asked for each call of a function in Python that the trace makes
             _look(code, recording)

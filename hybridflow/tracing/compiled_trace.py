@@ -75,7 +75,7 @@ class _ReadAfterWrite(NamedTuple):
     final: bool
 
 
-def _input_placement(source: Any, arguments: Iterator[Tensor | None]) -> InputPlacement:
+def _input_placement(source: object, arguments: Iterator[Tensor | None]) -> InputPlacement:
     """Where an input lies, and whether it has to be used there."""
     if isinstance(source, Tensor):
         return InputPlacement(source.device, False)
@@ -312,7 +312,7 @@ class CompiledTrace:
         executable = self._recorded_if_asked(self.compile(device), device, self.graph)
         return self._notify_tapes(self._run(executable, self._on_device(inputs, device)))
 
-    def _recorded_if_asked(self, executable: Any, device: Where, graph: Graph) -> Any:
+    def _recorded_if_asked(self, executable: object, device: Where, graph: Graph) -> Any:
         """What runs in the place of an executable of a graph: it tells of its kernels where somebody records them."""
         if spans.recorder is None or device != devices.CPU or nan_checks.is_on:
             return executable

@@ -78,7 +78,7 @@ class Sizes:
         self.extents: list[tuple[Any, Node, Any]] = []  # those that were taken: the trace, what computes it, the extent
         self.end_trace = False  # whether one of them is not known
 
-    def room(self, initial: Any) -> tuple[int, Any]:
+    def room(self, initial: object) -> tuple[int, Any]:
         """The number of the next room, and how many items it has; ``initial`` where nobody knows better."""
         number = self._next(ROOM)
         known = self._rooms[number] if number < len(self._rooms) else 0
@@ -125,12 +125,12 @@ def _sizes(refusal: Callable[[], Exception] | None = None) -> Sizes:
     return sizes
 
 
-def room(initial: Any) -> tuple[int, Any]:
+def room(initial: object) -> tuple[int, Any]:
     """Room for the items of a list that a loop makes longer: see ``Sizes.room``."""
     return _sizes().room(initial)
 
 
-def check_room(number: int, needed: Tensor, capacity: Any) -> None:
+def check_room(number: int, needed: Tensor, capacity: object) -> None:
     """Have the program end where a list needs more room than there is."""
 
     def fail(needed: np.ndarray, capacity: np.ndarray) -> NoReturn:

@@ -31,7 +31,7 @@ class _Order:
         assert trace is not None
         return trace.read_variable(self)
 
-    def assign(self, token: Any) -> None:
+    def assign(self, token: object) -> None:
         trace = now().trace
         assert trace is not None
         trace.write_variable(self, token)

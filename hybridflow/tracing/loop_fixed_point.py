@@ -22,7 +22,7 @@ from hybridflow.tracing.symbolic_tensor import SymbolicTensor
 MAX_PASSES = 64  # more than dtypes can widen and variables iteration up
 
 
-def is_weak(value: Any) -> bool:
+def is_weak(value: object) -> bool:
     """Whether a value is a Python number, which takes the dtype of what it meets."""
     return weak_kind(value) is not None
 

@@ -64,13 +64,13 @@ def _of_scalars(ufunc: np.ufunc, compute: Callable[..., Any], values: Sequence[A
     return tuple(map(_weak, out)) if isinstance(out, tuple) else _weak(out)
 
 
-def _operands(value: Any) -> Any:
+def _operands(value: object) -> Any:
     """What NumPy is told of a scalar: a dtype, or that it is an int or float of Python's."""
     kind = weak_kind(value) if is_pythons(value) else None
     return kind if kind in (int, float) else np.dtype(getattr(value, "dtype", type(value)))
 
 
-def _weak(out: Any) -> Any:
+def _weak(out: object) -> Any:
     return SymbolicTensor(out._node, out._trace, is_weak=True) if isinstance(out, SymbolicTensor) else out
 
 
@@ -88,7 +88,7 @@ def _operator(name: str, ufunc: np.ufunc, is_reflected: bool = False) -> None:
     setattr(SymbolicTensor, name, method)
 
 
-def _array_ufunc(self: Any, ufunc: np.ufunc, method: str, /, *inputs: Any, **options: Any) -> Any:
+def _array_ufunc(self: object, ufunc: np.ufunc, method: str, /, *inputs: Any, **options: Any) -> Any:
     def general(*values: Any) -> Any:
         return Operators.__array_ufunc__(self, ufunc, method, *values, **options)  # type: ignore[attr-defined]
 

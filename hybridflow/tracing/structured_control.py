@@ -144,7 +144,7 @@ class Carry:
             raise self._shape_error(stage, x)
         return True
 
-    def _dtype_error(self, stage: str, x: Value, wanted: Any) -> DTypeError:
+    def _dtype_error(self, stage: str, x: Value, wanted: object) -> DTypeError:
         after = f"the Python number {x!r}" if is_weak(x) else str(x.type)
         return DTypeError(
             stage,

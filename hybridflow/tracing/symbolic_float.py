@@ -94,33 +94,33 @@ class SymbolicFloat(OpenFloat):
         return self._made(op, operation(given[0].example, given[1].example), *given)  # type: ignore[arg-type]
 
     @staticmethod
-    def _may_be_zero(number: Any) -> bool:
+    def _may_be_zero(number: object) -> bool:
         """Whether a divisor may be 0, which is an error, in another call."""
         extent = number.extent if isinstance(number, SymbolicFloat) else number
         return extent is None or bool(extent == 0)
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: object) -> Any:
         return self._with("add", operator.add, self, other)
 
-    def __radd__(self, other: Any) -> Any:
+    def __radd__(self, other: object) -> Any:
         return self._with("add", operator.add, other, self)
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: object) -> Any:
         return self._with("subtract", operator.sub, self, other)
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: object) -> Any:
         return self._with("subtract", operator.sub, other, self)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: object) -> Any:
         return self._with("multiply", operator.mul, self, other)
 
-    def __rmul__(self, other: Any) -> Any:
+    def __rmul__(self, other: object) -> Any:
         return self._with("multiply", operator.mul, other, self)
 
-    def __truediv__(self, other: Any) -> Any:
+    def __truediv__(self, other: object) -> Any:
         return self._with("divide", operator.truediv, self, other)
 
-    def __rtruediv__(self, other: Any) -> Any:
+    def __rtruediv__(self, other: object) -> Any:
         return self._with("divide", operator.truediv, other, self)
 
     def __neg__(self) -> SymbolicFloat:

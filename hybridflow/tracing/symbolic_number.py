@@ -104,7 +104,7 @@ class SymbolicNumber(SymbolicTensor):
     def __copy__(self) -> SymbolicNumber:
         return self
 
-    def __deepcopy__(self, memo: Any) -> SymbolicNumber:
+    def __deepcopy__(self, memo: object) -> SymbolicNumber:
         return self
 
     def __repr__(self) -> str:
@@ -143,7 +143,7 @@ def narrow_kind(value: Any) -> type:
     return value.narrow if is_number(value) else _kind(value)
 
 
-def _kind(value: Any) -> type:
+def _kind(value: object) -> type:
     result = weak_kind(value)
     assert result is not None
     return result
@@ -157,7 +157,7 @@ class Weak(NamedTuple):
     kind: type | None
     narrow: type | None
 
-    def tensor(self, value: Any) -> Tensor:
+    def tensor(self, value: object) -> Tensor:
         """A scalar as a tensor, in the trace that goes on."""
         if self.kind is not None:
             return number_tensor(value, self.kind)
@@ -179,7 +179,7 @@ class Weak(NamedTuple):
         return Weak(DTYPE[kind], kind, narrow)
 
 
-def weak_of(value: Any) -> Weak | None:
+def weak_of(value: object) -> Weak | None:
     """How a scalar goes through a program; None for what is none, fits no dtype, or is complex."""
     kind = weak_kind(value)
     if kind is None or kind is complex or (type(value) is int and not -(2**63) <= value < 2**63):
@@ -276,7 +276,7 @@ _CHECKED: dict[str, Callable[..., Tensor]] = {
 }
 
 
-def _computed(name: str, rule: Rule, compute: Callable[..., Tensor], a: Any, b: Any) -> Any:
+def _computed(name: str, rule: Rule, compute: Callable[..., Tensor], a: object, b: Any) -> Any:
     """The operator ``name`` of two Python numbers."""
     _, kind = rule(_kind(a), _kind(b))
     narrow, _ = rule(narrow_kind(a), narrow_kind(b))
@@ -298,7 +298,7 @@ def _meet_inexactly(a: Any, b: Any) -> bool:
     return all(is_number(x) or isinstance(x, (Dim, OpenFloat)) or not -_EXACT < x < _EXACT for x in (a, b))
 
 
-def _compared(a: Any, b: Any) -> tuple[Tensor, Tensor]:
+def _compared(a: object, b: object) -> tuple[Tensor, Tensor]:
     """Two floats that compare as an int and a float do: where the rounded int is the float, the difference and 0."""
     whole, real = (a, b) if _kind(a) is int else (b, a)
     n, x, rounded = number_tensor(whole, int), number_tensor(real, float), number_tensor(whole, float)
@@ -319,7 +319,7 @@ def _has_own(kind: type, name: str) -> bool:
     return next(base for base in kind.__mro__ if name in vars(base)) not in (int, float)
 
 
-def _is_ours(value: Any) -> bool:
+def _is_ours(value: object) -> bool:
     """Whether operators of tensors know what to do with a value."""
     return isinstance(value, (Tensor, Variable, np.ndarray, np.generic))
 
@@ -342,7 +342,7 @@ def _method_of_two(name: str, is_reflected: bool) -> Callable[[Any, Any], Any]:
     general = getattr(SymbolicTensor, f"__{'r' if is_reflected else ''}{name}__")
     answer = f"__{_ANSWERS.get(name) or 'r' + name}__"
 
-    def method(self: SymbolicNumber, other: Any, *modulus: Any) -> Any:
+    def method(self: SymbolicNumber, other: object, *modulus: Any) -> Any:
         if modulus:
             raise self.refused("three numbers, of which pow is asked, are or hold", "Write a ** b % c.")
         if not is_pythons(other) and isinstance(other, (int, float)) and not isinstance(other, np.generic):
@@ -370,15 +370,15 @@ def _method_of_one(name: str, compute: Callable[..., Tensor]) -> Callable[[Any],
     return method
 
 
-def _divmod(self: SymbolicNumber, other: Any) -> Any:
+def _divmod(self: SymbolicNumber, other: object) -> Any:
     return self // other, self % other
 
 
-def _rdivmod(self: SymbolicNumber, other: Any) -> Any:
+def _rdivmod(self: SymbolicNumber, other: object) -> Any:
     return other // self, other % self
 
 
-def _round(self: SymbolicNumber, digits: Any = None) -> Any:
+def _round(self: SymbolicNumber, digits: object = None) -> Any:
     if self.narrow is not float and self.kind is not float:
         if digits is None or (type(digits) is int and digits >= 0):
             return to_int(self)

@@ -48,7 +48,7 @@ class SymbolicTensor(Tensor):
         self._row = stack, number, self._node
         return self
 
-    def _check_rebinding(self, trace: Any) -> None:
+    def _check_rebinding(self, trace: object) -> None:
         if self.is_argument:
             raise TraceError(
                 "setitem",
@@ -84,7 +84,7 @@ class SymbolicTensor(Tensor):
         """Where the function runs is decided when it is called."""
         return "cpu"
 
-    def to_device(self, device: str, /, *, stream: Any = None) -> Tensor:
+    def to_device(self, device: str, /, *, stream: object = None) -> Tensor:
         return builder.transfer(self, device=devices.device(device).name)
 
     @property

@@ -1,6 +1,6 @@
 """Traces: what ops are recorded into while a Python function runs on symbolic tensors.
 
-A trace iterations everything it meets into graph inputs: arguments, eager tensors (captures, held alive) and variables
+A trace turns everything it meets into graph inputs: arguments, eager tensors (captures, held alive) and variables
 (state).  State is functional in the graph: reads see the latest write, and the last write leaves as an update.
 
 A trace may have a ``parent``: a finished trace whose values, and whose parent's values, it uses freely.  Such values
@@ -35,25 +35,25 @@ from hybridflow.tracing.symbolic_tensor import SymbolicTensor
 class GuardSink(Protocol):
     """What takes note of that which a program depends on besides its inputs, while that is traced."""
 
-    def opaque_array(self, value: Any, /) -> None:
+    def opaque_array(self, value: object, /) -> None:
         """The elements of an object that is not an array of NumPy's were read."""
 
-    def shared_memory(self, tensor: Any, array: Any, /) -> None:
+    def shared_memory(self, tensor: object, array: object, /) -> None:
         """The elements of a tensor over the memory of an array that its owner may change were read."""
 
     def called(self, function: Callable[..., Any], text: str, /) -> Callable[..., Any]:
         """Something that may be the user's is about to be called; what to call in its place."""
 
-    def slot_of(self, value: Any, /) -> int | None:
+    def slot_of(self, value: object, /) -> int | None:
         """Where an object that was there before the trace is found; None for what the trace made itself."""
 
-    def on_attribute_write(self, owner: Any, name: str, /) -> None:
+    def on_attribute_write(self, owner: object, name: str, /) -> None:
         """An attribute of an object that was there before the trace is about to be set."""
 
     def written_values(self) -> list[Any]:
         """What attributes of such objects hold that were set so far."""
 
-    def collect_outputs(self, result: Any, /) -> list[tuple[Any, Any]]:
+    def collect_outputs(self, result: object, /) -> list[tuple[Any, Any]]:
         """The attributes that each call sets beside its result, and to what: see ``jit.guards.left``."""
 
     @property
@@ -412,12 +412,12 @@ class Trace:
         source = self.sources[self._positions[parameter]]
         return source if isinstance(source, Tensor) else None
 
-    def read_foreign(self, value: Any) -> None:
+    def read_foreign(self, value: object) -> None:
         outside = self._root().guard_builder
         if outside is not None:
             outside.opaque_array(value)
 
-    def read_shared(self, tensor: Any, array: Any) -> None:
+    def read_shared(self, tensor: object, array: object) -> None:
         outside = self._root().guard_builder
         if outside is not None:
             outside.shared_memory(tensor, array)
@@ -426,7 +426,7 @@ class Trace:
         outside = self._root().guard_builder
         return function if outside is None else outside.called(function, text)
 
-    def on_attribute_write(self, owner: Any, name: str) -> None:
+    def on_attribute_write(self, owner: object, name: str) -> None:
         """Called when code of ours is about to set an attribute of the user's."""
         outside = self._root().guard_builder
         if outside is not None:

@@ -71,7 +71,7 @@ def known_values(value: Any) -> Any:
     return value if all(map(operator.is_, parts, value)) else type(value)(parts)
 
 
-def _open_kind(value: Any) -> type | None:
+def _open_kind(value: object) -> type | None:
     """The class of the number that an extent or an open float stands for to the code that asks, if that is the user's:
     ours tells extents from ints.  None for other values."""
     if type(value) is not Dim:
@@ -85,7 +85,7 @@ def _open_kind(value: Any) -> type | None:
     return None if asks.partition(".")[0] == "hybridflow" else int
 
 
-def is_open(value: Any) -> bool:
+def is_open(value: object) -> bool:
     """Whether the truth of a value is not known before the program runs."""
     if isinstance(value, (Variable, Choice)) and current.trace is not None:
         return True
@@ -158,14 +158,14 @@ def _arange(made_of: Callable[[Any, Any], Any]) -> Callable[[Function], Function
     return special
 
 
-def _is_integer(value: Any) -> bool:
+def _is_integer(value: object) -> bool:
     """Whether a bound is an integer: a number of Python's, or a tensor of one."""
     if isinstance(value, SymbolicTensor):
         return dtypes.is_integer(value.dtype) and value.size == 1
     return isinstance(value, (int, np.integer, Dim)) and not isinstance(value, bool)
 
 
-def _scalar_of_numpy(number: Any, dtype: DTypeLike) -> Any:
+def _scalar_of_numpy(number: object, dtype: DTypeLike) -> Any:
     if type(number) is int:
         return np.dtype(dtype or np.int64).type(number)
     tensor: Any = symbolic_number.number_tensor(number, int)
@@ -174,7 +174,7 @@ def _scalar_of_numpy(number: Any, dtype: DTypeLike) -> Any:
     return SymbolicTensor(tensor._node, tensor._trace, is_weak=True)
 
 
-def _tensor_of(number: Any, dtype: DTypeLike) -> Tensor:
+def _tensor_of(number: object, dtype: DTypeLike) -> Tensor:
     tensor = symbolic_number.number_tensor(number, int)
     return tensor if dtype is None else elementwise.astype(tensor, dtype)
 
@@ -274,7 +274,7 @@ def _hasattr(ask: Function) -> Function:
 
 
 def _is(ask: Function) -> Function:
-    def call(a: Any, b: Any) -> Any:
+    def call(a: object, b: object) -> Any:
         check_identity(a, b)
         return ask(a, b)
 
@@ -303,7 +303,7 @@ def _in_program(name: str) -> Callable[[Function], Function]:
 # ---- of several values
 
 
-def _has_rows(value: Any) -> bool:
+def _has_rows(value: object) -> bool:
     return is_open(value) and isinstance(value, SymbolicTensor) and len(value.shape) > 0
 
 
@@ -328,7 +328,7 @@ def _filter(make: Function) -> Function:
     return call
 
 
-def _may_be_open(value: Any) -> bool:
+def _may_be_open(value: object) -> bool:
     """Whether the truth of a value is not known, or is what code of the user's says."""
     return is_open(value) or special_method(value, "__bool__", "__len__") is not None
 
@@ -441,7 +441,7 @@ def _insert(values: list[Any], found: Any, index: Any, new: Any) -> None:
         found(index, new)
 
 
-def check_repeats(left: Any, right: Any) -> None:
+def check_repeats(left: object, right: object) -> None:
     """Raise TraceError for ``[0] * n`` of a number that is not known before the program runs."""
     for one, other in ((left, right), (right, left)):
         if type(one) in (list, tuple, str, bytes) and is_number(other):

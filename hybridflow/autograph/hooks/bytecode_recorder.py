@@ -70,13 +70,13 @@ class CodeRecorder(Recorder):
         """Before a variable of an enclosing function is assigned or deleted."""
         write_cell(cell, name)
 
-    def imported_from(self, module: Any, name: str) -> None:
+    def imported_from(self, module: object, name: str) -> None:
         """Before a name is imported from a module."""
         recording = active.recording
         if recording is not None and issubclass(type(module), types.ModuleType):
             recording.note(read_attribute, module, name, getattr(module, name, MISSING))
 
-    def super_attribute(self, kind: Any, owner: type, instance: Any, name: str, has_arguments: bool) -> Any:
+    def super_attribute(self, kind: object, owner: type, instance: object, name: str, has_arguments: bool) -> Any:
         """``super().name``, where ``kind`` is what goes by the name ``super``."""
         if kind is super:
             return self.attribute(super(owner, instance), name)
@@ -84,28 +84,28 @@ class CodeRecorder(Recorder):
 
     # Operators
 
-    def operation(self, left: Any, right: Any, name: str) -> Any:
+    def operation(self, left: object, right: object, name: str) -> Any:
         return self.binary(name, left, right)
 
-    def changed(self, left: Any, right: Any, name: str) -> Any:
+    def changed(self, left: object, right: object, name: str) -> Any:
         """``left += right``"""
         self.use(right)
         update_in_place(name, left, sys._getframe(1))
         return getattr(operator, f"i{name.strip('_')}")(left, right)
 
-    def compared(self, left: Any, right: Any, name: str) -> Any:
+    def compared(self, left: object, right: object, name: str) -> Any:
         return getattr(operator, name)(self.use(left), self.use(right))
 
-    def asked(self, left: Any, right: Any, name: str) -> bool:
+    def asked(self, left: object, right: object, name: str) -> bool:
         """Whether a comparison holds."""
         return self.truth(self.compared(left, right, name))
 
-    def is_(self, left: Any, right: Any) -> bool:
+    def is_(self, left: object, right: object) -> bool:
         if left is None or right is None:
             return self.identity(left) is self.identity(right)
         return self.identical(left, right)
 
-    def is_not(self, left: Any, right: Any) -> bool:
+    def is_not(self, left: object, right: object) -> bool:
         return not self.is_(left, right)
 
     def truth(self, value: Any) -> bool:
@@ -133,11 +133,11 @@ class CodeRecorder(Recorder):
 
     # Texts
 
-    def formatted(self, value: Any, spec: Any, conversion: str) -> Any:
+    def formatted(self, value: object, spec: object, conversion: str) -> Any:
         """``f"{value!r:spec}"``"""
         return self.joined((value, conversion, spec))
 
-    def converted(self, value: Any, conversion: str) -> Any:
+    def converted(self, value: object, conversion: str) -> Any:
         """``f"{value!r}"``, before its format specification."""
         recording = active.recording
         if recording is not None and type(value) not in INERT:

@@ -59,7 +59,7 @@ def opposite(a: Any) -> Any:
     return not a if isinstance(a, bool) else elementwise.logical_not(a)
 
 
-def _compare(name: str, compare: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+def _compare(name: str, compare: Callable[[Any, Any], Any], a: object, b: object) -> Any:
     recording = active.recording
     if recording is not None:
         for value in (a, b):
@@ -95,7 +95,7 @@ def _check_no_nan_of_both(a: SymbolicTensor, b: SymbolicTensor) -> None:
     except_clauses.require(frame_of_user(), elementwise.logical_not(are_nan), error)
 
 
-def less(a: Any, b: Any) -> Any:
+def less(a: object, b: object) -> Any:
     """``a < b``"""
     return _before("__lt__", operator.lt, a, b)
 
@@ -126,7 +126,7 @@ class Row:
 
     __slots__ = ("held",)
 
-    def __init__(self, held: Any) -> None:
+    def __init__(self, held: object) -> None:
         self.held = held
 
     def __eq__(self, other: object) -> Any:
@@ -135,20 +135,20 @@ class Row:
     def __ne__(self, other: object) -> Any:
         return _answer(opposite(equal(self.held, _items_of(other))))
 
-    def __lt__(self, other: Any) -> Any:
+    def __lt__(self, other: object) -> Any:
         return _answer(less(self.held, _items_of(other)))
 
-    def __gt__(self, other: Any) -> Any:
+    def __gt__(self, other: object) -> Any:
         return _answer(greater(self.held, _items_of(other)))
 
-    def __le__(self, other: Any) -> Any:
+    def __le__(self, other: object) -> Any:
         return _answer(_before("__le__", operator.le, self.held, _items_of(other)))
 
-    def __ge__(self, other: Any) -> Any:
+    def __ge__(self, other: object) -> Any:
         return _answer(_before("__ge__", operator.ge, self.held, _items_of(other)))
 
 
-def _items_of(value: Any) -> Any:
+def _items_of(value: object) -> Any:
     return value.held if type(value) is Row else value
 
 
@@ -156,7 +156,7 @@ def _answer(value: Any) -> Any:
     return value if isinstance(value, bool) else symbolic_number.number_of(value)
 
 
-def _where_needed(here: Any, name: str, compare: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+def _where_needed(here: Any, name: str, compare: Callable[[Any, Any], Any], a: object, b: object) -> Any:
     """A comparison that Python makes ``here`` alone: one that cannot be made is an error there."""
     try:
         return _before(name, compare, a, b)

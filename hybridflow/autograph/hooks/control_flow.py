@@ -52,11 +52,11 @@ class Branches:
             iterator_advance.check_takes(value)
         return value
 
-    def unpacked(self, value: Any) -> Any:
+    def unpacked(self, value: object) -> Any:
         """``[*value]``"""
         return value if dynamic_list_reads.is_grown(value) else self.iterate(value)
 
-    def test(self, value: Any) -> Any:
+    def test(self, value: object) -> Any:
         """A value whose truth is asked for."""
         recording = active.recording
         if recording is not None and type(value) not in INERT:
@@ -79,20 +79,20 @@ class Branches:
             return _new_conditional(value, frame, bound_names(names), loop)
         return bool(self.test(value))
 
-    def fork_not(self, value: Any, names: Sequence[str], loop: Loop | None) -> Any:
+    def fork_not(self, value: object, names: Sequence[str], loop: Loop | None) -> Any:
         """As ``fork``, of the opposite."""
         value = _known_condition(value, loop)
         if is_open(value):
             return _new_conditional(logical_not(truth(value)), sys._getframe(1), bound_names(names), loop)
         return not self.test(value)
 
-    def negated(self, value: Any) -> Any:
+    def negated(self, value: object) -> Any:
         """``not value``"""
         value = _truth(value)
         return logical_not(truth(value)) if is_open(value) else not self.test(value)
 
     @staticmethod
-    def took(fork: Any, value: Any) -> Any:
+    def took(fork: object, value: object) -> Any:
         """The first value of ``one if ... else other``."""
         return fork.set_then_value(value) if type(fork) is Conditional else value
 
@@ -129,7 +129,7 @@ class Branches:
         return result
 
     @staticmethod
-    def condition(value: Any) -> Any:
+    def condition(value: object) -> Any:
         """The condition of a ``while``."""
         return _truth(value)
 
@@ -144,7 +144,7 @@ class Branches:
         path = state.active.scope
         return path is None or path.exits is None or path.frame is not sys._getframe(1)
 
-    def returns(self, value: Any, names: Sequence[str]) -> Any:
+    def returns(self, value: object, names: Sequence[str]) -> Any:
         """What ``return`` returns in fact, or ``stays``; ``finally`` may yet read the names."""
         if state.active.scope is None:
             state.active.left = None
@@ -168,7 +168,7 @@ class Branches:
         return exits.values_for_code(values, bound_names(names), frame, diagnostics.here(frame, "return"))
 
     @staticmethod
-    def yields(value: Any) -> Any:
+    def yields(value: object) -> Any:
         """Before ``yield``."""
         path = state.active.scope
         if path is not None:
@@ -182,7 +182,7 @@ class Branches:
         return value
 
     @staticmethod
-    def resumed(value: Any) -> Any:
+    def resumed(value: object) -> Any:
         """After ``yield``."""
         if state.active.stopped:
             continuations.resume_generator(sys._getframe(1))
@@ -194,14 +194,14 @@ class Branches:
         return branch_stack.scope_depth()
 
     @staticmethod
-    def pause(since: Any, names: Sequence[str], one: Any = None) -> Any:
+    def pause(since: Any, names: Sequence[str], one: object = None) -> Any:
         """At the end of a block that may have been left, but at whose end something is to run: ``one`` if it is that of
         a ``with``."""
         found = None if state.active.scope is None else continuations.pause(sys._getframe(1), since, bound_names(names))
         return one.pause(found) if type(one) is with_statements.With else found
 
     @staticmethod
-    def leaving(one: Any, names: Sequence[str]) -> Any:
+    def leaving(one: object, names: Sequence[str]) -> Any:
         """After a pause at the end of a ``with``: whether its manager is to be left."""
         return one.leaving(bound_names(names)) if type(one) is with_statements.With else False
 
@@ -267,7 +267,7 @@ class Branches:
             )
 
     @staticmethod
-    def managed(value: Any, first: int, last: int, names: tuple[str, ...], loop: Loop | None) -> Any:
+    def managed(value: object, first: int, last: int, names: tuple[str, ...], loop: Loop | None) -> Any:
         """The manager of a ``with``, and its lines."""
         frame = sys._getframe(1)
         result = with_statements.manage(value, frame, first, last, bound_names(names))
@@ -287,7 +287,7 @@ class Branches:
         return state.active.scope is not None and branch_stack.is_conditional(sys._getframe(1))
 
     @staticmethod
-    def raises_later(error: Any, cause: Any) -> None:
+    def raises_later(error: object, cause: object) -> None:
         """``raise error from cause`` where it depends on a tensor whether that is come to."""
         except_clauses.raise_later(sys._getframe(1), _exception(error), _exception(cause))
 
@@ -300,7 +300,7 @@ class Branches:
         except_clauses.raise_later(sys._getframe(1), error, error.__cause__)
 
     @staticmethod
-    def require(value: Any, *message: Any) -> None:
+    def require(value: object, *message: Any) -> None:
         """``assert value, message`` of a tensor."""
         except_clauses.require(sys._getframe(1), truth(_truth(value)), AssertionError(*message))
 
@@ -312,19 +312,21 @@ class Branches:
         """A ``while`` begins."""
         return Loop(sys._getframe(1), bound_names(names), outer, has_else)
 
-    def each(self, names: Sequence[str], outer: Loop | None, has_else: bool, lists: Sequence[str], value: Any) -> Loop:
+    def each(
+        self, names: Sequence[str], outer: Loop | None, has_else: bool, lists: Sequence[str], value: object
+    ) -> Loop:
         """A ``for`` over ``value`` begins; of what the names ``lists`` hold its body does nothing but append to it."""
         result = Loop(sys._getframe(1), bound_names(names), outer, has_else, lists)
         result.over_items(self.iterate(value))
         return result
 
-    def listed(self, made: Callable[[list[Any], Any], None], items: Any) -> list[Any]:
+    def listed(self, made: Callable[[list[Any], Any], None], items: object) -> list[Any]:
         """A list comprehension over items, which ``made`` puts into a list."""
         result: list[Any] = []
         made(result, items)
         return result
 
-    def loop_over(self, items: Any, body: Callable[..., Any], several: bool) -> None:
+    def loop_over(self, items: object, body: Callable[..., Any], several: bool) -> None:
         """``for item in items: body(item)``; the item is unpacked where there are ``several`` in it."""
         loop = Loop(sys._getframe(1), bound_names(()), None, False)
         loop.over_items(dynamic_list_reads.as_rows(self.iterate(items, several)))
@@ -348,14 +350,14 @@ def _truth(value: Any) -> Any:
     return dynamic_list_reads.truth(value) if dynamic_list_reads.is_grown(value) else per_choice.truth(value)
 
 
-def _known_condition(value: Any, loop: Loop | None) -> Any:
+def _known_condition(value: object, loop: Loop | None) -> Any:
     """The condition of a statement: known, where it is one of how many items a list has and in no loop."""
     if state.active.grown and loop is None:
         return dynamic_list_reads.decide_truth(value)
     return _truth(value)
 
 
-def _new_conditional(value: Any, frame: types.FrameType, names: Sequence[str], loop: Loop | None) -> Conditional:
+def _new_conditional(value: object, frame: types.FrameType, names: Sequence[str], loop: Loop | None) -> Conditional:
     where = diagnostics.here(frame, "if")
     if loop is not None:
         loop.enter_path(where)
@@ -366,7 +368,7 @@ def _new_conditional(value: Any, frame: types.FrameType, names: Sequence[str], l
         active.recording = recording
 
 
-def _exception(value: Any) -> Any:
+def _exception(value: object) -> Any:
     """What ``raise`` makes of its operand."""
     if isinstance(value, type) and issubclass(value, BaseException):
         value = value()

@@ -31,7 +31,7 @@ from hybridflow.tracing.symbolic_number import number_of, number_tensor
 from hybridflow.tracing.symbolic_tensor import SymbolicTensor
 
 
-def is_grown(value: Any) -> bool:
+def is_grown(value: object) -> bool:
     return state.active.grown and is_dynamic(value)
 
 
@@ -71,7 +71,7 @@ def truth(values: list[Any]) -> Any:
     return bool(count > 0)
 
 
-def _is_static(key: Any, values: list[Any]) -> bool:
+def _is_static(key: object, values: list[Any]) -> bool:
     """Whether an index is of an item that Python has."""
     if type(key) is not int:
         return False
@@ -93,7 +93,7 @@ def item(values: list[Any], key: Any) -> Any:
     return values[key]
 
 
-def _row(whole: DynamicList, key: Any, text: str) -> Tensor:
+def _row(whole: DynamicList, key: object, text: str) -> Tensor:
     """The row of an index; the program ends with an IndexError where there is none."""
     row = dynamic_list.position(key, whole.length)
     _check_row(row, whole.length, text)
@@ -156,7 +156,7 @@ def as_rows(items: Any) -> Any:
     return shapes.stack(list(items))
 
 
-def materialize_lists(value: Any) -> Any:
+def materialize_lists(value: object) -> Any:
     """A value in which all lists have their items, for code that looks at them."""
     return dynamic_list.materialize_lists(value)
 
@@ -203,7 +203,7 @@ def _insert(values: list[Any], index: Any, new: Any) -> None:
     values.insert(index, new)
 
 
-def insert_at(values: list[Any], index: SymbolicTensor, new: Any) -> None:
+def insert_at(values: list[Any], index: SymbolicTensor, new: object) -> None:
     """``values.insert(index, new)``, where a tensor decides about the index; the list may be any."""
     known = None if is_dynamic(values) else len(values)
     whole = dynamic_list.to_array([*values, new])
@@ -296,7 +296,7 @@ class Writer:
 # ---- operators and functions
 
 
-def callable_for(function: Any, found: Callable[..., Any]) -> Callable[..., Any]:
+def callable_for(function: object, found: Callable[..., Any]) -> Callable[..., Any]:
     """What to call for a function that is not the user's, and may be given such lists."""
     own = _FUNCTIONS.get(function) if isinstance(function, _HASHED) else None
 
@@ -315,7 +315,7 @@ def callable_for(function: Any, found: Callable[..., Any]) -> Callable[..., Any]
     return call
 
 
-def _len(found: Any, values: Any) -> Any:
+def _len(found: object, values: Any) -> Any:
     return length(values)
 
 
@@ -323,7 +323,7 @@ def _list(found: Any, values: Any) -> Any:
     return list(values)
 
 
-def _bool(found: Any, values: Any) -> Any:
+def _bool(found: object, values: Any) -> Any:
     value = truth(values)
     return number_of(value) if isinstance(value, SymbolicTensor) else value
 

@@ -45,10 +45,10 @@ class Matcher:
     def __init__(self, operands: Sequence[Any], isinstance: Callable[[Any, Any], bool]) -> None:
         self._operands, self._isinstance = operands, isinstance
 
-    def case(self, subject: Any, pattern: Pattern) -> Case:
+    def case(self, subject: object, pattern: Pattern) -> Case:
         return Case(*self._match(subject, pattern))
 
-    def _match(self, subject: Any, pattern: Pattern) -> MatchResult:
+    def _match(self, subject: object, pattern: Pattern) -> MatchResult:
         subject = narrowing.narrow(subject)
         kind, *parts = pattern
         if kind == "as" and parts[0] is None:
@@ -87,7 +87,7 @@ class Matcher:
             captures.update(match)
         return holds, captures
 
-    def _value(self, subject: Any, operand: int) -> MatchResult:
+    def _value(self, subject: object, operand: int) -> MatchResult:
         return equal(subject, self._operands[operand]), {}
 
     def _singleton(self, subject: Any, value: Any) -> MatchResult:
@@ -97,11 +97,11 @@ class Matcher:
             return truth(subject if value else elementwise.logical_not(subject)), {}
         return subject is value, {}
 
-    def _as(self, subject: Any, pattern: Pattern, name: int) -> MatchResult:
+    def _as(self, subject: object, pattern: Pattern, name: int) -> MatchResult:
         holds, captures = self._match(subject, pattern)
         return holds, captures if name < 0 else {**captures, name: subject}
 
-    def _or(self, subject: Any, patterns: Sequence[Pattern]) -> MatchResult:
+    def _or(self, subject: object, patterns: Sequence[Pattern]) -> MatchResult:
         holds, captures = _NOTHING
         for pattern in patterns:
             one, match = self._match(subject, pattern)
@@ -145,7 +145,7 @@ class Matcher:
         return holds, captures
 
     def _class(
-        self, subject: Any, kind: int, patterns: Sequence[Pattern], names: Sequence[str], named: Sequence[Pattern]
+        self, subject: object, kind: int, patterns: Sequence[Pattern], names: Sequence[str], named: Sequence[Pattern]
     ) -> MatchResult:
         cls = self._operands[kind]
         if not isinstance(cls, type):
@@ -164,13 +164,13 @@ class Matcher:
             values.append(value)
         return self._all(values, [*patterns, *named])
 
-    def _attribute(self, subject: Any, name: str) -> Any:
+    def _attribute(self, subject: object, name: str) -> Any:
         recording = active.recording
         if recording is None:
             return getattr(subject, name, MISSING)
         return builtin_reads.get_attribute(recording, subject, name, MISSING)
 
-    def _positions(self, subject: Any, cls: type, count: int) -> Sequence[str | None]:
+    def _positions(self, subject: object, cls: type, count: int) -> Sequence[str | None]:
         """The attributes that positional patterns look at; None for the subject itself."""
         if not count:
             return ()

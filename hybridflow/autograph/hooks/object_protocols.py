@@ -15,7 +15,7 @@ from hybridflow.guards.read_events import INERT, note_truth
 from hybridflow.tracing.symbolic_number import is_number, number_of, number_tensor
 
 
-def special_method(value: Any, *names: str) -> tuple[str, types.FunctionType] | None:
+def special_method(value: object, *names: str) -> tuple[str, types.FunctionType] | None:
     """The first of these methods that the class of an object has, if that is code of the user's."""
     kind = type(value)
     if kind in INERT or not is_users_class(kind) or not is_followed_class(kind):
@@ -49,7 +49,7 @@ class _Sized:
 
     __slots__ = ("_length",)
 
-    def __init__(self, length: Any) -> None:
+    def __init__(self, length: object) -> None:
         self._length = length
 
     def __len__(self) -> Any:

@@ -140,7 +140,7 @@ def known_of_each(choice: Choice, apply: Callable[[Any], Any]) -> Any:
     return select(choice.code, [made.get(k, anything) for k in range(len(choice.options))])
 
 
-def is_same(choice: Choice, other: Any) -> Any:
+def is_same(choice: Choice, other: object) -> Any:
     """``choice is other``"""
     if isinstance(other, Choice):
         return known_of_each(other, lambda one: is_same(choice, one))
@@ -157,7 +157,7 @@ def truth(value: Any) -> Any:
     return known_of_each(value, lambda option: conditional.truth(option) if _is_tensor(option) else bool(option))
 
 
-def _is_tensor(value: Any) -> bool:
+def _is_tensor(value: object) -> bool:
     return isinstance(value, SymbolicTensor) and value._known() is None
 
 
@@ -231,7 +231,7 @@ def _method_of_two(name: str, is_reflected: bool, is_plain: bool) -> Callable[[C
     function = getattr(operator, name)
     ask = known_of_each if is_plain else functools.partial(each, is_pure=True)
 
-    def method(self: Choice, other: Any) -> Any:
+    def method(self: Choice, other: object) -> Any:
         choice = narrowing.narrow(self)
         if choice is not self:
             return function(other, choice) if is_reflected else function(choice, other)

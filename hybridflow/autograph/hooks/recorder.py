@@ -111,7 +111,7 @@ class Recorder(Branches):
             recording.note(note_cell, *cell_of(probe))
         return list_append.check_read(probe())
 
-    def attribute(self, value: Any, name: str) -> Any:
+    def attribute(self, value: object, name: str) -> Any:
         recording = active.recording
         if type(value) is SymbolicNumber:
             return symbolic_number.attribute(value, name)
@@ -135,7 +135,7 @@ class Recorder(Branches):
             function = getattr(function, "__wrapped__", function)
         return prepared_method(value, name, function)
 
-    def fn(self, function: Any) -> Any:
+    def fn(self, function: object) -> Any:
         """Something that is called."""
         recording = active.recording
         if isinstance(function, Choice):
@@ -154,7 +154,7 @@ class Recorder(Branches):
             result = dynamic_list_reads.callable_for(function, result)
         return result if _is_followed(function) else per_choice.Spread(result)  # a tensor may choose what it is given
 
-    def made(self, value: Any) -> Any:
+    def made(self, value: object) -> Any:
         """A list, dict or set that the code makes."""
         if state.active.scope is not None:
             undo_log.note_made(value)
@@ -176,7 +176,7 @@ class Recorder(Branches):
             return value[key]
         return list_append.check_read(builtin_reads.get_item(recording, value, builtin_reads.sought(value, key)))
 
-    def _item_of_each(self, value: Any, key: Any) -> Any:
+    def _item_of_each(self, value: object, key: object) -> Any:
         if isinstance(value, Choice):
             return per_choice.each(value, lambda one: self.item(one, key), is_pure=True)
         recording, key = active.recording, narrowing.narrow(key)
@@ -188,7 +188,7 @@ class Recorder(Branches):
 
     slice = staticmethod(slice)
 
-    def use(self, value: Any) -> Any:
+    def use(self, value: object) -> Any:
         """An operand of a comparison or a unary operator."""
         recording = active.recording
         if isinstance(value, Choice):
@@ -200,7 +200,7 @@ class Recorder(Branches):
             iterator_advance.check_takes(value)
         return value
 
-    def compares(self, value: Any) -> Any:
+    def compares(self, value: object) -> Any:
         """An operand of a comparison by value."""
         if type(value) in (tuple, list) and active.recording is not None and comparisons.depends(value):
             return comparisons.Row(value)
@@ -217,7 +217,7 @@ class Recorder(Branches):
                     recording.note(container_reads.read_text, piece[0])
         return runtime_text.joined(pieces)
 
-    def binary(self, name: str, left: Any, right: Any) -> Any:
+    def binary(self, name: str, left: object, right: object) -> Any:
         recording = active.recording
         operation = _OPERATORS[name]
         if isinstance(left, Choice):
@@ -264,7 +264,7 @@ class Recorder(Branches):
             return special(bool, bool)(per_choice.truth(method[1](container, item)))
         return item in container
 
-    def identity(self, value: Any) -> Any:
+    def identity(self, value: object) -> Any:
         """An operand of ``is``."""
         recording = active.recording
         if recording is not None and container_reads.base_container(value) is not None:
@@ -273,13 +273,13 @@ class Recorder(Branches):
                 recording.add_guard(slot, "is", value, "identity")
         return value
 
-    def same(self, value: Any) -> Any:
+    def same(self, value: object) -> Any:
         """An operand of a chain of ``is``, or of one beside a constant that is a number."""
         check_identity(value, 0)
         note_identity(value)
         return self.identity(known_number(value))
 
-    def is_none(self, value: Any) -> Any:
+    def is_none(self, value: object) -> Any:
         """``value is None``"""
         return per_choice.is_same(value, None) if isinstance(value, Choice) else self.identity(value) is None
 
@@ -295,7 +295,7 @@ class Recorder(Branches):
         note_identity(right)
         return self.identity(known_number(left)) is self.identity(known_number(right))
 
-    def matched(self, value: Any, *names: str) -> Any:
+    def matched(self, value: object, *names: str) -> Any:
         """The subject of ``match``, whose attributes ``names`` and items the patterns may look at."""
         if isinstance(value, Choice):
             value = per_choice.one(value, "match looks at it")
@@ -307,7 +307,7 @@ class Recorder(Branches):
             recording.note(note_match, value, names)
         return value
 
-    def subject(self, value: Any, *names: str) -> Any:
+    def subject(self, value: object, *names: str) -> Any:
         """The same where the patterns are matched by ``matching``."""
         value = narrowing.narrow(known_values(value))
         recording = active.recording
@@ -326,7 +326,7 @@ class Recorder(Branches):
             with contextlib.suppress(Exception):
                 read()
 
-    def enter(self, value: Any) -> Any:
+    def enter(self, value: object) -> Any:
         """The context manager of ``with``."""
         if isinstance(value, Choice):
             value = per_choice.one(value, "it is the manager of a with")
@@ -360,11 +360,11 @@ class Recorder(Branches):
         """Before a variable of an enclosing function, which ``probe`` refers to, is assigned or deleted."""
         write_cell(*cell_of(probe))
 
-    def writes(self, value: Any, name: str) -> Any:
+    def writes(self, value: object, name: str) -> Any:
         """Before ``value.name`` is assigned or deleted."""
         return _record_attribute_write(value, name, sys._getframe(1))
 
-    def updates(self, value: Any, name: str) -> Any:
+    def updates(self, value: object, name: str) -> Any:
         """Before ``value.name += ...``"""
         self.attribute(value, name)
         return _record_attribute_write(value, name, sys._getframe(1))
@@ -394,12 +394,12 @@ class Recorder(Branches):
 
     updates_item = writes_item
 
-    def updates_in_place(self, name: str, value: Any) -> None:
+    def updates_in_place(self, name: str, value: object) -> None:
         """Before ``name += ...``: lists and arrays change in place."""
         update_in_place(name, value, sys._getframe(1))
 
 
-def _record_attribute_write(value: Any, name: str, frame: types.FrameType) -> Any:
+def _record_attribute_write(value: object, name: str, frame: types.FrameType) -> Any:
     """Before an attribute of a value is assigned or deleted by ``frame``."""
     recording = active.recording
     if isinstance(value, Choice):
@@ -445,7 +445,7 @@ def write_cell(cell: types.CellType, name: str) -> None:
         undo_log.record_write(cell_location(cell, name))
 
 
-def update_in_place(name: str, value: Any, frame: types.FrameType) -> None:
+def update_in_place(name: str, value: object, frame: types.FrameType) -> None:
     """Before ``frame`` does an operation that may change ``value`` in place."""
     recording = active.recording
     if recording is not None and type(value) not in INERT:
@@ -460,7 +460,7 @@ def update_in_place(name: str, value: Any, frame: types.FrameType) -> None:
             undo_log.check_can_be_undone("a NumPy array is changed")
 
 
-def before_method(value: Any, name: str, frame: types.FrameType) -> None:
+def before_method(value: object, name: str, frame: types.FrameType) -> None:
     """Before ``frame`` calls a method of ``value``."""
     if active.recording is None:  # code of ours runs, which shares functions with the user's
         return
@@ -608,7 +608,7 @@ def global_value(namespace: dict[str, Any], name: str) -> Any:
     raise NameError(f"name '{name}' is not defined", name=name)
 
 
-def _is_followed(function: Any) -> bool:
+def _is_followed(function: object) -> bool:
     """Whether code of the user's takes what a function is given, and asks itself."""
     if isinstance(function, type):
         return is_users_class(function) or issubclass(function, BaseException)
@@ -616,7 +616,7 @@ def _is_followed(function: Any) -> bool:
     return isinstance(python, types.FunctionType) and is_recorded(python.__code__)
 
 
-def _quiet(_: GuardBuilder, operation: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+def _quiet(_: GuardBuilder, operation: Callable[[Any, Any], Any], left: object, right: object) -> Any:
     return operation(left, right)
 
 

@@ -38,7 +38,7 @@ called: list[Callable[[Any], Any]] = []
 """What to call for a function of the user's: ``recorder`` adds what knows that."""
 
 
-def _keys(values: Sequence[Any], key: Any) -> Sequence[Any]:
+def _keys(values: Sequence[Any], key: object) -> Sequence[Any]:
     if key is None:
         return values
     call = called[0](key)
@@ -82,7 +82,7 @@ def extreme(better: Function, name: str) -> Callable[[Function], Function]:
     return special
 
 
-def _may_depend(value: Any) -> bool:
+def _may_depend(value: object) -> bool:
     """Whether comparisons of a value may give a tensor."""
     return depends(value) or is_users_class(type(value)) or type(value) is _Compared
 
@@ -96,7 +96,7 @@ class _Watched:
 
     __slots__ = ("_key",)
 
-    def __init__(self, key: Any) -> None:
+    def __init__(self, key: object) -> None:
         self._key = key
 
     def __lt__(self, other: _Watched) -> bool:

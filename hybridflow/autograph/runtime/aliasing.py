@@ -46,11 +46,11 @@ class Selected(NamedTuple):
     order: Any
 
 
-def record_selected(made: Any, code: Tensor, values: Sequence[Any], frame: FrameType, order: Any) -> None:
+def record_selected(made: object, code: Tensor, values: Sequence[Any], frame: FrameType, order: object) -> None:
     active.selected[id(made)] = Selected(made, code, values, frame, order)
 
 
-def origins(value: Any) -> Iterator[tuple[Any, Tensor]]:
+def origins(value: object) -> Iterator[tuple[Any, Tensor]]:
     """The objects that a value was read of, if a tensor chose it among several, each with the truth of that it is the
     one; these may have been chosen themselves."""
     for held, ways in _origins(value):
@@ -58,7 +58,7 @@ def origins(value: Any) -> Iterator[tuple[Any, Tensor]]:
         yield held, functools.reduce(elementwise.logical_and, matches)
 
 
-def _origins(value: Any, ways: tuple[tuple[Tensor, int], ...] = ()) -> Iterator[tuple[Any, Any]]:
+def _origins(value: object, ways: tuple[tuple[Tensor, int], ...] = ()) -> Iterator[tuple[Any, Any]]:
     one = active.selected.get(id(value))
     if one is None:
         return
@@ -67,7 +67,7 @@ def _origins(value: Any, ways: tuple[tuple[Tensor, int], ...] = ()) -> Iterator[
         yield from _origins(held, (*ways, (one.code, k)))
 
 
-def check_not_aliased(value: Any, frame: FrameType) -> None:
+def check_not_aliased(value: object, frame: FrameType) -> None:
     """Before ``value`` is changed in place by ``frame``: raise TraceError if it depends on a tensor whether another
     object that names still hold is that same one."""
     active.changes += 1
@@ -90,7 +90,7 @@ def _read_of() -> list[tuple[FrameType, tuple[Any, ...]]]:
     return [(one.frame, (one.made, *one.values)) for one in active.selected.values()]
 
 
-def check_not_shared(value: Any, frame: FrameType) -> None:
+def check_not_shared(value: object, frame: FrameType) -> None:
     """Before ``value`` is changed in a way that those do not see that it was read of: raise TraceError if names still
     hold one."""
     check_not_aliased(value, frame)
@@ -99,7 +99,7 @@ def check_not_shared(value: Any, frame: FrameType) -> None:
         raise _one_of_several(value)
 
 
-def may_alias(one: Any, other: Any) -> bool:
+def may_alias(one: object, other: object) -> bool:
     """Whether it depends on a tensor that two values are one object."""
     made_of: dict[int, list[Any]] = {}
     for _, (made, *values) in filter(operator.itemgetter(1), [*active.may_alias, *_read_of()]):
@@ -107,7 +107,7 @@ def may_alias(one: Any, other: Any) -> bool:
     return not _all_that(one, made_of).isdisjoint(_all_that(other, made_of))
 
 
-def _all_that(value: Any, made_of: Mapping[int, Sequence[Any]]) -> set[int]:
+def _all_that(value: object, made_of: Mapping[int, Sequence[Any]]) -> set[int]:
     """The ids of a value and of all that it may be."""
     result: set[int] = set()
     waiting = [value]
@@ -119,7 +119,7 @@ def _all_that(value: Any, made_of: Mapping[int, Sequence[Any]]) -> set[int]:
     return result
 
 
-def check_identity(one: Any, other: Any) -> None:
+def check_identity(one: object, other: object) -> None:
     """Raise TraceError if it depends on a tensor whether two values are one object."""
     if one is not other:
         mine, others = ({id(x), *(id(held) for held, _ in _origins(x))} for x in (one, other))
@@ -133,7 +133,7 @@ def _names_of(frames: Iterable[FrameType]) -> list[Any]:
     return [held for frame in frames for name, held in frame.f_locals.items() if name.isidentifier()]
 
 
-def _check_selected(value: Any, frame: FrameType) -> None:
+def _check_selected(value: object, frame: FrameType) -> None:
     """The same of what was read of several objects, among which is this one, or those that it was read of."""
     if not active.selected:
         return
@@ -147,7 +147,7 @@ def _check_selected(value: Any, frame: FrameType) -> None:
             raise _one_of_several(value)
 
 
-def _one_of_several(value: Any) -> TraceError:
+def _one_of_several(value: object) -> TraceError:
     kind = "tensor" if isinstance(value, Tensor) else type(value).__name__
     return ConcretizationError(
         "convert",

@@ -48,7 +48,7 @@ class Branch:
         self.mutation_snapshot: MutationSnapshot | None = None
         self._context: Any = None
 
-    def under(self, pred: Any, truth: bool) -> Branch:
+    def under(self, pred: object, truth: bool) -> Branch:
         """The side, in which a condition holds or not."""
         if isinstance(pred, SymbolicTensor):
             self.condition = pred._node, truth
@@ -92,14 +92,14 @@ class Branch:
             for place, before in befores:
                 place.put(before)
 
-    def flatten(self, value: Any, whole: Collection[int] = ()) -> tuple[list[Any], pytree.Structure]:
+    def flatten(self, value: object, whole: Collection[int] = ()) -> tuple[list[Any], pytree.Structure]:
         """The leaves of a value as the side left it, and how they are nested."""
         if not self.undo_log or not object_trees.is_container(value):
             return object_trees.flatten(value, whole)
         with self.final_state():
             return object_trees.flatten(value, whole)
 
-    def parts(self, value: Any) -> dict[int, Any]:
+    def parts(self, value: object) -> dict[int, Any]:
         """The containers inside of a value as the side left it, by id."""
         if not self.undo_log or not object_trees.is_container(value):
             return object_trees.changeable_parts(value)
@@ -113,16 +113,16 @@ class Branch:
         with self.final_state():
             return list(value)
 
-    def has_changed(self, value: Any) -> bool:
+    def has_changed(self, value: object) -> bool:
         """Whether a value is a place of which the side, which was left, has kept what it held before."""
         return id(value) in self._holders or id(getattr(value, "__dict__", None)) in self._holders
 
-    def final_value(self, value: Any) -> Any:
+    def final_value(self, value: object) -> Any:
         """A tensor with the value that the side, which was left, has given to a tensor in place."""
         place = location_of(value) if isinstance(value, SymbolicTensor) and self.has_changed(value) else None
         return value if place is None else self.final_values[place.identity]
 
-    def was_created_here(self, key: Any) -> bool:
+    def was_created_here(self, key: object) -> bool:
         """Whether a place is of what was made in the side: nobody outside knows it."""
         before = self.undo_log[key][1] if key in self.undo_log else None
         return self.region is not None and any(is_traced_in(x, self.region) for x in object_trees.flatten(before)[0])
@@ -137,7 +137,7 @@ class Branch:
                 f"a {type(changed).__name__} is changed", object_trees.is_created_while_tracing(changed)
             )
 
-    def note_made(self, value: Any) -> None:
+    def note_made(self, value: object) -> None:
         """An object was made in the side: what is done to it there is seen by nobody outside."""
         attributes = getattr(value, "__dict__", None)
         for one in (value, attributes) if type(attributes) is dict else (value,):
@@ -145,7 +145,7 @@ class Branch:
             for key in [key for key, (place, _) in self.undo_log.items() if place.holder is one]:
                 del self.undo_log[key]  # it was changed while it was made
 
-    def record_write(self, place: Location, before: Any = UNBOUND) -> None:
+    def record_write(self, place: Location, before: object = UNBOUND) -> None:
         if place.identity not in self.undo_log and id(place.holder) not in self.created_here:
             self.undo_log[place.identity] = place, place.get() if before is UNBOUND else before
 

@@ -90,7 +90,7 @@ def _merge_locations(
     return result
 
 
-def _read_value(value: Any) -> Any:
+def _read_value(value: object) -> Any:
     """What a place holds, which has a value or none, and never may have one."""
     return UNREAD if is_unbound(value) else value
 

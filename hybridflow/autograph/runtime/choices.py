@@ -73,6 +73,6 @@ class Choice:
 object_trees.containers[Choice] = lambda choice: (("code", "options"), (choice.code, choice.options))
 
 
-def options_of(value: Any) -> tuple[Any, ...]:
+def options_of(value: object) -> tuple[Any, ...]:
     """What a value may be."""
     return value.options if isinstance(value, Choice) else (value,)

@@ -51,7 +51,7 @@ class Conditional:
         "_where",
     )
 
-    def __init__(self, value: Any, frame: FrameType, names: Sequence[str], where: diagnostics.CodeLocation) -> None:
+    def __init__(self, value: object, frame: FrameType, names: Sequence[str], where: diagnostics.CodeLocation) -> None:
         self._pred, self._frame, self._names, self._where = truth(value), frame, names, where
         self._scope = scope_of(frame)
         self._is_begun = False
@@ -95,7 +95,7 @@ class Conditional:
             self.begin_else()
         return False
 
-    def set_then_value(self, value: Any) -> Any:
+    def set_then_value(self, value: object) -> Any:
         """The first block is an expression, which has come to its value."""
         self._first = narrowing.narrow(value)
         return value

@@ -32,7 +32,7 @@ from hybridflow.autograph.runtime.type_mismatch import TypeMismatch
 from hybridflow.errors import ConcretizationError, TraceError
 
 
-def return_value(frame: FrameType, value: Any, stays: Any, names: Sequence[str] = ()) -> Any:
+def return_value(frame: FrameType, value: object, stays: object, names: Sequence[str] = ()) -> Any:
     """What a function returns in fact; ``stays`` where it goes on, because a condition above was a tensor.  ``names``
     hold what outlives its blocks."""
     active.left = None
@@ -118,7 +118,7 @@ def apply_merged_names(frame: FrameType, bundle: Exits) -> None:
         values.update(bound)
 
 
-def _is_one(a: Any, b: Any) -> bool:
+def _is_one(a: object, b: object) -> bool:
     return a is b or (is_unbound(a) and is_unbound(b))
 
 
@@ -173,7 +173,7 @@ def _leaves_by_error(kind: ExitKind, frame: FrameType) -> bool:
     return isinstance(kind, RaisedExit) and kind.guarded.frame is not frame
 
 
-def leave_by(guarded: TryRange, path: BranchScope, error: Any) -> None:
+def leave_by(guarded: TryRange, path: BranchScope, error: object) -> None:
     """The running block, which is ``path``, is left by an error that comes to what guards it."""
     frame = guarded.frame
     path.exits = Exits({RaisedExit(guarded): {**current_values(frame, guarded.names), ERROR: error}})

@@ -61,7 +61,7 @@ class Form:
         self.leaves, self.structure = leaves, structure
 
     @classmethod
-    def of(cls, item: Any) -> Form | None:
+    def of(cls, item: object) -> Form | None:
         """The form of one item; None for what has to stay the object that it is."""
         if any(type(part) not in CONTAINERS for part in object_trees.changeable_parts([item]).values()):
             return None
@@ -93,7 +93,7 @@ class Form:
         """Those of the tensors in an item."""
         return [_type_of(kind) for kind in self.leaves if not isinstance(kind, _Value)]
 
-    def tensors(self, item: Any) -> list[Tensor]:
+    def tensors(self, item: object) -> list[Tensor]:
         """The tensors in an item of the form."""
         result = []
         for kind, leaf in zip(self.leaves, object_trees.flatten(item)[0]):
@@ -119,11 +119,11 @@ class _Value:
 
     __slots__ = ("value",)
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self.value = value
 
 
-def _kind_of(leaf: Any) -> TensorType | Weak | _Value | None:
+def _kind_of(leaf: object) -> TensorType | Weak | _Value | None:
     weak = weak_of(leaf)
     if weak is not None:
         return weak
@@ -155,7 +155,7 @@ def _can_hold_number(dtype: np.dtype[Any], kind: type) -> bool:
     return result_dtype(_STAGE, [Typed(dtype), kind(1)]) == dtype
 
 
-def _same_kinds(a: Any, b: Any) -> bool:
+def _same_kinds(a: object, b: object) -> bool:
     return type(a) is type(b) and (isinstance(a, _Value) or a == b or a is b)
 
 
@@ -165,7 +165,7 @@ class Room:
 
     __slots__ = ("capacity", "number")
 
-    def __init__(self, number: int, capacity: Any) -> None:
+    def __init__(self, number: int, capacity: object) -> None:
         self.number, self.capacity = number, capacity
 
 
@@ -196,7 +196,7 @@ class DynamicList(NamedTuple):
         with without_handlers():
             return self.form.item([getitem(x, position) for x in self.stacks])
 
-    def replace(self, position: Any, item: Any) -> DynamicList:
+    def replace(self, position: object, item: object) -> DynamicList:
         """With another item in a row that there is."""
         tensors = self.form.tensors(item)
         with without_handlers():
@@ -208,7 +208,7 @@ def note() -> None:
     active.grown = True
 
 
-def is_dynamic(value: Any) -> bool:
+def is_dynamic(value: object) -> bool:
     """Whether a value is a list whose length a tensor decides."""
     return type(value) is list and any(type(item) is DynamicList for item in value)
 
@@ -243,7 +243,7 @@ def empty(form: Form, room: Room | None, rows: Any) -> DynamicList:
     return DynamicList(none, stacks, form, room, rows)
 
 
-def fold_items(items: Sequence[Any], form: Form, room: Room | None, rows: Any) -> DynamicList:
+def fold_items(items: Sequence[Any], form: Form, room: Room | None, rows: object) -> DynamicList:
     """All items, among which there may be some ``DynamicList``, as one with so many rows."""
     _check_unchanged(items)
     folded: DynamicList | None = None
@@ -355,7 +355,7 @@ def no_form() -> TraceError:
 # ---- branches
 
 
-def may_grow(holder: Any) -> bool:
+def may_grow(holder: object) -> bool:
     """Whether something is a list of no other class that the trace has made: nobody else sees what is in it while
     tracing."""
     return type(holder) is list and object_trees.is_created_while_tracing(holder)
@@ -391,7 +391,7 @@ def align(
     return aligned[0], aligned[1]
 
 
-def _is_one(a: Any, b: Any) -> bool:
+def _is_one(a: object, b: object) -> bool:
     return a is b or same_constant(a, b)
 
 
@@ -497,7 +497,7 @@ def describe_length(count: Tensor) -> Any:
     return data_dependent_sizes.length(count, _count_outside)
 
 
-def note_taken(value: Any) -> Any:
+def note_taken(value: object) -> Any:
     """An item is taken out of rows, or goes into them: it is another object there, so that nobody may change it."""
     leaves = object_trees.flatten(value)[0]
     active.rowed.extend(leaf for leaf in leaves if isinstance(leaf, Tensor))
@@ -515,7 +515,7 @@ def _check_unchanged(items: Sequence[Any]) -> None:
         note_taken(item)
 
 
-def check_change(value: Any) -> None:
+def check_change(value: object) -> None:
     """Before a tensor is changed in place.  Raises TraceError where it is an item of a list whose length a tensor
     decides, or may be one in another iteration of the loop around."""
     if is_in_loop():
@@ -524,7 +524,7 @@ def check_change(value: Any) -> None:
         raise _is_changed(value)
 
 
-def _is_changed(value: Any) -> TraceError:
+def _is_changed(value: object) -> TraceError:
     return ConcretizationError(
         _STAGE,
         f"a {type(value).__name__ if not isinstance(value, Tensor) else 'tensor'} is changed in place, and is an item "
@@ -532,7 +532,7 @@ def _is_changed(value: Any) -> TraceError:
     )
 
 
-def position(index: Any, count: Tensor) -> Tensor:
+def position(index: object, count: Tensor) -> Tensor:
     """An index of Python's, counted from the end where it is negative, as a row."""
     at = number_tensor(index, int) if not isinstance(index, Tensor) or weak_of(index) is not None else index
     at = cast(shapes.reshape(at, ()), dtypes.int64)
@@ -601,7 +601,7 @@ class PackedForm:
         self.form = form
 
 
-def pack(result: Any) -> bool:
+def pack(result: object) -> bool:
     """Let all lists in a result have their items; whether some of those are ``Packed``."""
     has_dynamic = False
     for values in reachable_objects([result]) if active.grown else ():
@@ -617,7 +617,7 @@ def pack(result: Any) -> bool:
     return has_dynamic
 
 
-def unpack(result: Any) -> Any:
+def unpack(result: object) -> Any:
     """A result of ``pack``, with the items of its lists."""
     for values in reachable_objects([result]):
         if type(values) is list and any(type(item) is Packed for item in values):
@@ -630,7 +630,7 @@ def _items_of(packed: Packed) -> list[Any]:
     return [form.item([x[k] for x in packed.stacks]) for k in range(packed.stacks[0].shape[0])]
 
 
-def materialize_lists(value: Any) -> Any:
+def materialize_lists(value: object) -> Any:
     """A value in which all lists have their items."""
     if active.grown:
         for part in reachable_objects([value]):

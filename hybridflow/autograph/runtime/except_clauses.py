@@ -45,7 +45,7 @@ class _Template:
 
     __slots__ = ("_error", "_said")
 
-    def __init__(self, error: BaseException, said: Any) -> None:
+    def __init__(self, error: BaseException, said: object) -> None:
         self._error, self._said = error, said
 
     def instantiate(self, tensors: Sequence[Any]) -> BaseException:
@@ -65,7 +65,7 @@ class _TensorHole:
         self.number = number
 
 
-def _map(value: Any, leaf_of: Any) -> Any:
+def _map(value: object, leaf_of: Any) -> Any:
     """A nested value with other leaves; those of texts that are made later, and of choices, are leaves too."""
     leaves, structure = object_trees.flatten(value)
     return pytree.unflatten(structure, list(map(leaf_of, leaves)))
@@ -74,7 +74,7 @@ def _map(value: Any, leaf_of: Any) -> Any:
 def _packed(error: BaseException, cause: BaseException | None) -> list[Any]:
     tensors: list[Tensor] = []
 
-    def given(leaf: Any) -> Any:
+    def given(leaf: object) -> Any:
         if not isinstance(leaf, SymbolicTensor):
             return leaf
         tensors.append(leaf)

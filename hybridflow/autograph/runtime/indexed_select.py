@@ -113,7 +113,7 @@ def _row(code: Tensor, tensors: Sequence[Tensor], values: Sequence[Any], dtype: 
     return emit_cond(code, regions, outputs)[0]
 
 
-def _choice(code: Tensor, values: Sequence[Any], frame: FrameType | None, order: Any) -> Choice:
+def _choice(code: Tensor, values: Sequence[Any], frame: FrameType | None, order: object) -> Choice:
     """A choice of values without one type, those that are alike joined."""
     slots: list[list[tuple[int, Any]]] = []  # the numbers of values that go into one, which is made of options
     places: list[list[int]] = []

@@ -26,11 +26,11 @@ class IterationSpace:
         start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
         self.start, self.stop, self.step = start, stop, step
 
-    def element(self, index: Any) -> Any:
+    def element(self, index: object) -> Any:
         """What an iteration is given."""
         return index
 
-    def next_index(self, index: Any) -> Any:
+    def next_index(self, index: object) -> Any:
         """The index of the next iteration."""
         return index + self.step
 
@@ -56,7 +56,7 @@ class Numbers(IterationSpace):
         super().__init__(numbers.start, numbers.stop, numbers.step)
         self.length = len(numbers)
 
-    def has_index(self, index: Any) -> Any:
+    def has_index(self, index: object) -> Any:
         """Whether there is an iteration with this index."""
         return super().has_index(scalar(index, dtypes.int64, "for") if isinstance(index, int) else index)
 
@@ -67,7 +67,7 @@ class TensorIterable(IterationSpace):
     As an iterator it gives them as the function that it stands for does.
     """
 
-    def __init__(self, length: Any) -> None:
+    def __init__(self, length: object) -> None:
         super().__init__(length if isinstance(length, int) else number_of(scalar(length, dtypes.int64, "for")))
         self.length = length
         self.consumed = 0  # items that are gone
@@ -121,7 +121,7 @@ class Rows(TensorIterable):
         super().__init__(x.shape[0])
         self._x, self.counts = x, _is_counting(x)
 
-    def element(self, index: Any) -> Any:
+    def element(self, index: object) -> Any:
         if self.counts and type(index) is int:
             return scalar(index, self._x.dtype, "for")  # whose value is known
         return getitem(self._x, index)
@@ -152,11 +152,11 @@ class Reversed(TensorIterable):
 
 
 class Zipped(TensorIterable):
-    def __init__(self, parts: Sequence[TensorIterable], length: Any) -> None:
+    def __init__(self, parts: Sequence[TensorIterable], length: object) -> None:
         super().__init__(length)
         self._parts = parts
 
-    def element(self, index: Any) -> Any:
+    def element(self, index: object) -> Any:
         return tuple([part.element(index) for part in self._parts])
 
     def tensors(self) -> list[Tensor]:
@@ -206,7 +206,7 @@ class Numbered(TensorIterable):
         return self._part.element(number_of(next(slices)))
 
 
-def iterations_of(value: Any) -> IterationSpace | None:
+def iterations_of(value: object) -> IterationSpace | None:
     """The iterations that only a program takes: numbers up to a tensor, the elements of a dataset; None if none."""
     if isinstance(value, IterationSpace) and not isinstance(value, TensorIterable):
         return value
@@ -216,7 +216,7 @@ def iterations_of(value: Any) -> IterationSpace | None:
     return None if method is None else method(value)
 
 
-def iterable_over(value: Any) -> TensorIterable | None:
+def iterable_over(value: object) -> TensorIterable | None:
     """The walk that a ``for`` over ``value`` is; None for what is none."""
     if isinstance(value, TensorIterable):
         return value
@@ -224,12 +224,12 @@ def iterable_over(value: Any) -> TensorIterable | None:
     return None if rows is None else Rows(rows)
 
 
-def rows_of(value: Any) -> Tensor | None:
+def rows_of(value: object) -> Tensor | None:
     """``value``, if it is a tensor over whose rows the program can walk: an argument, or captured."""
     return value if isinstance(value, Tensor) and value.shape and now().trace is not None else None
 
 
-def enumerate_space(value: Any, begin: Any = 0) -> IterationSpace | None:
+def enumerate_space(value: object, begin: Any = 0) -> IterationSpace | None:
     turns: IterationSpace | None = (
         None if isinstance(value, TensorIterable) or type(begin) is not int else iterations_of(value)
     )

@@ -37,7 +37,7 @@ def takes_are_watched() -> bool:
     )
 
 
-def saw(value: Any) -> None:
+def saw(value: object) -> None:
     """A global was read, which was there before the branch."""
     for side in enclosing_branches():
         if side.mutation_snapshot is not None and (isinstance(value, BUFFERS) or is_iterator(value)):

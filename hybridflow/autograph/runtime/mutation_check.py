@@ -52,7 +52,7 @@ def refers_to(values: Iterable[Any], wanted: Iterable[Any]) -> bool:
     )
 
 
-def _contents_of(value: Any) -> list[Any]:
+def _contents_of(value: object) -> list[Any]:
     if isinstance(value, dict):
         held = list(dict.values(value))
     elif isinstance(value, _COLLECTIONS):
@@ -76,13 +76,13 @@ def _is_empty(cell: types.CellType) -> bool:
         return True
 
 
-def is_iterator(value: Any) -> bool:
+def is_iterator(value: object) -> bool:
     """Whether to take an item from a value changes it, unseen."""
     step = getattr(type(value), "__next__", None)
     return step is not None and not isinstance(step, types.FunctionType)
 
 
-def state_of(value: Any) -> Any:
+def state_of(value: object) -> Any:
     """What there is to compare; None for what does not change unseen, or is a place."""
     if isinstance(value, np.ndarray):
         if value.nbytes <= _MOST_BYTES:
@@ -114,7 +114,7 @@ class MutationSnapshot:
         for value in reachable_objects(values):
             self.add(value)
 
-    def add(self, value: Any) -> None:
+    def add(self, value: object) -> None:
         if is_iterator(value):
             self.iterators[id(value)] = value
         elif (state := state_of(value)) is not None:

@@ -55,7 +55,7 @@ def note_choices(pred: Tensor, choices: Iterable[Any]) -> None:
             note(pred, one.made.code, *one.ways)
 
 
-def note_meaning(value: Any, is_and: bool, first: Tensor, second: Any) -> None:
+def note_meaning(value: object, is_and: bool, first: Tensor, second: object) -> None:
     """``value`` is ``first and second``; or it is false only where ``first`` holds and ``second`` does not."""
     if isinstance(value, SymbolicTensor) and isinstance(first, SymbolicTensor):
         parts = [(first._node, True)]
@@ -107,7 +107,7 @@ def remaining_options(choice: Choice, within: Sequence[Branch] = ()) -> list[int
     return sorted(remaining or all_of_them)
 
 
-def narrow(value: Any, within: Sequence[Branch] = ()) -> Any:
+def narrow(value: object, within: Sequence[Branch] = ()) -> Any:
     """The one option that is left of a choice, or the choice; of those in tuples, too."""
     if not active.chosen:
         return value

@@ -39,7 +39,7 @@ def _is_plain_base(base: type) -> bool:
     return bool(base.__flags__ & _HEAP_TYPE) and any(asked(base) for asked in is_users_class)
 
 
-def is_created_while_tracing(value: Any) -> bool:
+def is_created_while_tracing(value: object) -> bool:
     """Whether the trace that goes on has made an object."""
     trace: Any = now().trace
     while trace is not None and trace.parent is not None:
@@ -47,7 +47,7 @@ def is_created_while_tracing(value: Any) -> bool:
     return trace is not None and trace.guard_builder is not None and trace.guard_builder.slot_of(value) is None
 
 
-def is_object(value: Any) -> bool:
+def is_object(value: object) -> bool:
     """Whether a value is an instance of the user's that is joined attribute by attribute."""
     return is_plain_class(type(value)) and is_created_while_tracing(value)
 
@@ -56,7 +56,7 @@ containers: dict[type, Callable[[Any], tuple[tuple[str, ...], Iterable[Any]] | N
 """What else is a container: names of attributes, and what these hold."""
 
 
-def parts_of(value: Any) -> tuple[tuple[Any, ...], Iterable[Any]] | None:
+def parts_of(value: object) -> tuple[tuple[Any, ...], Iterable[Any]] | None:
     """Labels and children of a container; None for a leaf."""
     parts = containers.get(type(value))
     if parts is not None:
@@ -69,7 +69,7 @@ def parts_of(value: Any) -> tuple[tuple[Any, ...], Iterable[Any]] | None:
     return names, [held[name] for name in names]
 
 
-def _attributes(value: Any) -> dict[str, Any]:
+def _attributes(value: object) -> dict[str, Any]:
     """An instance's own attributes, those in slots among them."""
     result = dict(getattr(value, "__dict__", {}))
     for base in type(value).__mro__:
@@ -79,12 +79,12 @@ def _attributes(value: Any) -> dict[str, Any]:
     return result
 
 
-def is_container(value: Any) -> bool:
+def is_container(value: object) -> bool:
     """Whether a value is nested: it has children of its own."""
     return parts_of(value) is not None
 
 
-def flatten(value: Any, whole: Collection[int] = ()) -> tuple[list[Any], pytree.Structure]:
+def flatten(value: object, whole: Collection[int] = ()) -> tuple[list[Any], pytree.Structure]:
     """``pytree.flatten`` of these containers.  Of an instance that is met again, in itself or beside, the first one
     counts: the others are leaves."""
     leaves: list[Any] = []
@@ -94,7 +94,7 @@ def flatten(value: Any, whole: Collection[int] = ()) -> tuple[list[Any], pytree.
         return pytree.flatten(value, whole)  # which says what is wrong
 
 
-def _flatten(value: Any, leaves: list[Any], whole: Collection[int], met: set[int]) -> pytree.Structure:
+def _flatten(value: object, leaves: list[Any], whole: Collection[int], met: set[int]) -> pytree.Structure:
     parts = None if id(value) in whole or id(value) in met else parts_of(value)
     if parts is None:
         leaves.append(value)
@@ -105,6 +105,6 @@ def _flatten(value: Any, leaves: list[Any], whole: Collection[int], met: set[int
     return pytree.structure_of(value, labels, [_flatten(child, leaves, whole, met) for child in children])
 
 
-def changeable_parts(value: Any) -> dict[int, Any]:
+def changeable_parts(value: object) -> dict[int, Any]:
     """``pytree.changeable_parts`` of these containers."""
     return pytree.changeable_parts(value, parts_of)

@@ -64,11 +64,11 @@ def _same_function(a: types.FunctionType, b: types.FunctionType) -> bool:
     return same and all(len(x) == len(y) and all(map(_same_held, x, y)) for x, y in zip(held, rest))
 
 
-def _same_held(a: Any, b: Any) -> bool:
+def _same_held(a: object, b: object) -> bool:
     return a is b or (type(a) is not types.CellType and type(a) in (*ATOMS, tuple) and a == b)
 
 
-def can_merge(a: Any, b: Any) -> bool:
+def can_merge(a: object, b: object) -> bool:
     """Whether one value may stand for two."""
     if same_constant(a, b):
         return True
@@ -83,7 +83,7 @@ def can_merge(a: Any, b: Any) -> bool:
     return structure == other_structure and all(map(can_merge, ones, others))
 
 
-def can_be_choice(a: Any, b: Any) -> bool:
+def can_be_choice(a: object, b: object) -> bool:
     """Whether there may be a ``Choice`` of two values that have no one type."""
     if _is_value(a) and _is_value(b):
         return False
@@ -92,17 +92,17 @@ def can_be_choice(a: Any, b: Any) -> bool:
     return not any(isinstance(x, BUFFERS) or is_iterator(x) for x in (a, b))
 
 
-def is_traced_in(value: Any, trace: Any) -> bool:
+def is_traced_in(value: object, trace: object) -> bool:
     """Whether a value is a tensor that was made in ``trace``."""
     return isinstance(value, SymbolicTensor) and value._trace is trace
 
 
-def is_constant(value: Any) -> bool:
+def is_constant(value: object) -> bool:
     """Whether a value is one that has no parts and never changes."""
     return isinstance(value, (*ATOMS, Dim, type))
 
 
-def holds_traced(value: Any, trace: Any) -> bool:
+def holds_traced(value: object, trace: object) -> bool:
     """Whether an object that is no container of ours holds tensors that were made in ``trace``."""
     for leaf in object_trees.flatten(value)[0]:
         attributes: Any = None if isinstance(leaf, (type, types.ModuleType)) else getattr(leaf, "__dict__", None)
@@ -118,15 +118,15 @@ class BranchView(Protocol):
 
     region: Any
 
-    def flatten(self, value: Any, whole: Collection[int] = ...) -> tuple[list[Any], pytree.Structure]: ...
+    def flatten(self, value: object, whole: Collection[int] = ...) -> tuple[list[Any], pytree.Structure]: ...
 
-    def parts(self, value: Any) -> dict[int, Any]: ...
+    def parts(self, value: object) -> dict[int, Any]: ...
 
     def items(self, value: list[Any]) -> list[Any]: ...
 
-    def has_changed(self, value: Any) -> bool: ...
+    def has_changed(self, value: object) -> bool: ...
 
-    def final_value(self, value: Any) -> Any: ...
+    def final_value(self, value: object) -> Any: ...
 
     def final_state(self) -> Any: ...
 
@@ -153,7 +153,7 @@ class PhiBuilder:
         self.choices: list[_Chosen] = []
         self._codes: dict[Any, _Output] = {}
 
-    def merge(self, a: Any, b: Any) -> Any:
+    def merge(self, a: object, b: object) -> Any:
         """What stands for ``a`` and ``b``: a value, a Conflict, or something that ``finished`` makes a value of."""
         if a is b:
             return a
@@ -174,7 +174,7 @@ class PhiBuilder:
         merged = self._memo[key][0]
         return TypeMismatch("cycle", a, b) if merged is _UNKNOWN else merged
 
-    def _objects(self, a: Any, b: Any) -> Any:
+    def _objects(self, a: object, b: object) -> Any:
         if isinstance(a, Choice) or isinstance(b, Choice) or a is UNBOUND or b is UNBOUND:
             return self._choice(a, b)
         if _is_value(a) and _is_value(b):
@@ -192,7 +192,7 @@ class PhiBuilder:
             return self._choice(a, b)
         return result
 
-    def _choice(self, a: Any, b: Any) -> Any:
+    def _choice(self, a: object, b: object) -> Any:
         """What stands for values without one type: a choice of what either may be."""
         slots: list[list[Any]] = [[option, ABSENT] for option in options_of(a)]
         known = len(slots)
@@ -215,7 +215,7 @@ class PhiBuilder:
         self.choices.append(result)
         return result
 
-    def _code(self, a: Any, b: Any, places: Sequence[Sequence[int]]) -> _Output:
+    def _code(self, a: object, b: object, places: Sequence[Sequence[int]]) -> _Output:
         """Which of its options a choice is: one tensor for choices that are decided together."""
         key = tuple([(id(value.code) if isinstance(value, Choice) else 0, *own) for value, own in zip((a, b), places)])
         if key not in self._codes:
@@ -232,7 +232,7 @@ class PhiBuilder:
         self._weak.append(weak)
         return _Output(len(self._weak) - 1)
 
-    def _keep_one(self, value: Any, missing: int) -> Any:
+    def _keep_one(self, value: object, missing: int) -> Any:
         """A value that the side ``missing`` is not asked for: there it is anything of that type."""
         view = self._views[1 - missing]
         if self._keeps_identity(value, view):
@@ -248,7 +248,7 @@ class PhiBuilder:
         result = self._memo[key][0]
         return TypeMismatch("cycle", value, value) if result is _UNKNOWN else result
 
-    def _keeps_identity(self, value: Any, view: BranchView) -> bool:
+    def _keeps_identity(self, value: object, view: BranchView) -> bool:
         """Whether a value goes on to be the object that it is: what of it changes is a place of its own."""
         if view.has_changed(value):
             return True
@@ -269,7 +269,7 @@ class PhiBuilder:
         pair = (dummy, value) if missing == 0 else (value, dummy)
         return self.output(pair[0], pair[1], weak_of(value))
 
-    def _numbers(self, a: Any, b: Any) -> Any:
+    def _numbers(self, a: object, b: object) -> Any:
         one, other = weak_of(a), weak_of(b)
         weak = None if one is None or other is None else one.joined(other)
         if weak is None:
@@ -291,7 +291,7 @@ class PhiBuilder:
                 made.append(as_typed(x, typed.dtype))
         return self.output(made[0], made[1])
 
-    def _containers(self, a: Any, b: Any) -> Any:
+    def _containers(self, a: object, b: object) -> Any:
         # Those inside are joined as what they are: one that both hold stays the one object that it is.
         if type(a) is list and type(b) is list:
             items = [view.items(value) for view, value in zip(self._views, (a, b))]
@@ -381,7 +381,7 @@ def _typed_alike(a: Any, b: Any) -> str | None:
     return None if same_extents(_shape(a), _shape(b)) else "shape"
 
 
-def code_of(value: Any, places: Sequence[int]) -> Tensor:
+def code_of(value: object, places: Sequence[int]) -> Tensor:
     """Which of some options a value is, where its own options have these ``places`` among them."""
     if not isinstance(value, Choice):
         return scalar(places[0], dtypes.int32, "convert")
@@ -393,7 +393,7 @@ def code_of(value: Any, places: Sequence[int]) -> Tensor:
     return result
 
 
-def _is_value(value: Any) -> bool:
+def _is_value(value: object) -> bool:
     return isinstance(value, Tensor) or _is_weak(value)
 
 
@@ -401,7 +401,7 @@ def _is_weak(value: Any) -> bool:
     return weak_kind(value) is not None
 
 
-def _shape(value: Any) -> Any:
+def _shape(value: object) -> Any:
     return value.shape if isinstance(value, Tensor) else ()
 
 

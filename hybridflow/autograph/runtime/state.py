@@ -84,7 +84,7 @@ def converting() -> Iterator[None]:
         active.left = active.refusal = active.passing = None
 
 
-def _leave_all(outer: Any) -> None:
+def _leave_all(outer: object) -> None:
     """Leave what an exception has gone through inside of the path ``outer``: places hold what they held before."""
     while active.scope is not None and active.scope is not outer:
         left = active.scope

@@ -18,7 +18,7 @@ from hybridflow.tracing import number_errors
 from hybridflow.tracing.symbolic_number import number_of, number_tensor
 
 
-def integer(x: Any, what: str) -> Any:
+def integer(x: object, what: str) -> Any:
     """The one integer of a tensor as a number of Python's; other values as they are.  Raises DTypeError or ShapeError
     as ``operator.index`` does."""
     if not isinstance(x, Tensor):
@@ -33,7 +33,7 @@ def integer(x: Any, what: str) -> Any:
 class Counted(IterationSpace):
     """Iterations that are counted from 0 up to ``count``; ``item`` makes what an iteration is given of its number."""
 
-    def __init__(self, count: Any, item: Callable[[Any], Any]) -> None:
+    def __init__(self, count: object, item: Callable[[Any], Any]) -> None:
         super().__init__(count)
         self._item = item
 
@@ -113,7 +113,7 @@ class TensorRange(IterationSpace):
         """Why a compiled function cannot return it."""
         return self._unknown()
 
-    def holds(self, value: Any) -> Any:
+    def holds(self, value: object) -> Any:
         """Whether a number is one of them."""
         start, _, step = self._bounds
         position = (value - start) // step
@@ -221,5 +221,5 @@ def zip_ranges(values: Sequence[Any]) -> IterationSpace | None:
     return Counted(length, lambda k: tuple([part(k) for part in parts]))
 
 
-def _tensor(count: Any) -> Tensor:
+def _tensor(count: object) -> Tensor:
     return number_tensor(count, int)

@@ -118,7 +118,7 @@ class TracedLoop:
         loop.offer(values)
         loop.over = values is None
 
-    def finish_iteration(self, value: Any) -> bool:
+    def finish_iteration(self, value: object) -> bool:
         """The condition was asked at the end of an iteration: trace another pass, or be done."""
         path, loop, side = self.path, self._loop, self._branch
         loop.over = False
@@ -315,7 +315,7 @@ class TracedLoop:
         }
         self._after(names, late.rebuild(broke, lates), late.rebuild(code, lates), exit_values)
 
-    def _after(self, names: Values, broke: Any, code: Tensor, left: dict[ExitKind, Values]) -> None:
+    def _after(self, names: Values, broke: object, code: Tensor, left: dict[ExitKind, Values]) -> None:
         """Go on after the loop."""
         loop, parent = self._loop, self._parent
         loop.staged, loop.is_done = None, True

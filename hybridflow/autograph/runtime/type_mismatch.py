@@ -30,7 +30,7 @@ class TypeMismatch:
             self.kind = "object"
 
 
-def _is_object(value: Any) -> bool:
+def _is_object(value: object) -> bool:
     """Whether a value is an instance of a class of the user's, and not what has a name of its own."""
     return type(getattr(value, "__dict__", None)) is dict and not hasattr(value, "__qualname__")
 

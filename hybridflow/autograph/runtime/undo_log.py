@@ -14,7 +14,7 @@ from hybridflow.tracing.subtrace import SubTrace
 from hybridflow.tracing.symbolic_tensor import SymbolicTensor
 
 
-def record_write(place: Location | None, before: Any = UNBOUND) -> None:
+def record_write(place: Location | None, before: object = UNBOUND) -> None:
     """Note that a place is about to be changed, or was, when it held ``before``."""
     side = innermost_branch()
     if side is not None and place is not None:
@@ -29,7 +29,7 @@ def innermost_branch() -> Branch | None:
     return None if path is None else path.branches[-1]
 
 
-def note_made(value: Any) -> None:
+def note_made(value: object) -> None:
     """An object was made in the innermost side, outside of which nobody knows it."""
     side = innermost_branch()
     if side is not None:
@@ -39,7 +39,7 @@ def note_made(value: Any) -> None:
 _MAKING = ("__init__", "__post_init__")
 
 
-def record_attribute_write(value: Any, name: str, frame: FrameType) -> None:
+def record_attribute_write(value: object, name: str, frame: FrameType) -> None:
     """``frame`` is about to change an attribute.  What an object is given while it is made belongs to the side that
     makes it, and nobody else knows it."""
     path = active.scope
@@ -63,7 +63,7 @@ def _first(frame: FrameType) -> Any:
     return frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
 
 
-def logged_write(place: Location, value: Any) -> None:
+def logged_write(place: Location, value: object) -> None:
     record_write(place)
     place.put(value)
 

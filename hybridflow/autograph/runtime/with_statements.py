@@ -165,7 +165,7 @@ is_users: list[Callable[[Any], bool]] = []
 """Whether a function or a class is the user's: ``jit`` adds what knows that."""
 
 
-def _knows(manager: Any) -> bool:
+def _knows(manager: object) -> bool:
     """Whether it matters to the user's code, or to what is raised, that a manager knows of an error."""
     if isinstance(manager, (contextlib.suppress, contextlib.ExitStack)):
         return True

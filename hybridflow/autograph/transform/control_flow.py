@@ -50,7 +50,7 @@ class Flow(ast.NodeTransformer):
     def _call(self, at: ast.AST, method: str, *args: ast.expr) -> ast.expr:
         raise NotImplementedError
 
-    def _at(self, at: ast.AST, node: Any) -> Any:
+    def _at(self, at: ast.AST, node: object) -> Any:
         raise NotImplementedError
 
     def _visit(self, node: ast.expr) -> ast.expr:

@@ -43,7 +43,7 @@ class Matching(ast.expr):
     pattern: Any
 
     @classmethod
-    def of(cls, subject: ast.expr, pattern: Any, operands: list[ast.expr]) -> Matching:
+    def of(cls, subject: ast.expr, pattern: object, operands: list[ast.expr]) -> Matching:
         result = cls()
         result.subject, result.pattern, result.operands = subject, pattern, operands
         return result
@@ -224,7 +224,7 @@ class _Description:
         self.operands: list[ast.expr] = []
         self.names: dict[str, int] = {}
 
-    def of(self, pattern: Any) -> tuple[Any, ...]:
+    def of(self, pattern: object) -> tuple[Any, ...]:
         result: tuple[Any, ...] = getattr(self, f"_{type(pattern).__name__}")(pattern)
         return result
 
