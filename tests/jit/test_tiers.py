@@ -390,6 +390,7 @@ print(failed, states, interrupts)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks here")
 @pytest.mark.parametrize("seed", [1, 2])
 def test_tiers_are_swapped_while_threads_call_fork_and_interrupt(seed: int, tmp_path: Path) -> None:

@@ -87,6 +87,7 @@ print(f.signatures()[0]["hits"] - before, next(iter(f._cache.variants())).native
     assert printed(again, tmp_path) == ["False", "True", "0"]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("after", "threads", "made"),
     [("0", "2", "True"), ("0", "1", "True"), ("3", "1", "False"), ("2", "1", "True"), ("2", "2", "False")],
@@ -128,6 +129,7 @@ print(background.is_at_work())
     assert printed(program, "off", HF_NUM_THREADS="2") == ["True"]
 
 
+@pytest.mark.slow
 def test_interrupts_while_it_is_made(tmp_path: Path) -> None:
     program = """
 import os, signal
@@ -262,6 +264,7 @@ def loaded():
 """
 
 
+@pytest.mark.slow
 def test_no_op_waits_for_it_and_all_have_it_then(tmp_path: Path) -> None:
     """Whatever is called however often: nothing but memory is made in the loop, and all is native afterwards."""
     program = """
@@ -298,6 +301,7 @@ ends.set()
     assert printed(program, tmp_path, HF_NUM_THREADS="2") == ["True", "True", "True"]
 
 
+@pytest.mark.slow
 def test_code_that_is_made_quickly_passes_its_calls_on(tmp_path: Path) -> None:
     program = """
 import ctypes

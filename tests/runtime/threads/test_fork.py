@@ -144,6 +144,7 @@ _FIRST = """
 """
 
 
+@pytest.mark.slow
 def test_forks_during_first_compilations():
     assert run(_FIRST.replace("COUNT", os.environ.get("HF_TEST_FORKS", "12"))) == "{0} False\n"
 
