@@ -6,4 +6,4 @@ def f(n):
     return hf.sum(hf.arange(n) * 2)
 
 
-f(hf.asarray(3))
+f.get_concrete_function(hf.asarray(3))

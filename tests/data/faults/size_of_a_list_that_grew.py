@@ -9,4 +9,4 @@ def f(x):
     return hf.zeros(len(found))
 
 
-f(hf.asarray([1.0, 2.0]))
+f.get_concrete_function(hf.asarray([1.0, 2.0]))
