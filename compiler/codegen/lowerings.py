@@ -19,6 +19,12 @@ from hybridflow.compiler.codegen.core.operand import LinearOperand
 from hybridflow.compiler.codegen.core.phases import EmittedKernel
 from hybridflow.compiler.codegen.gpu import group_scatter, group_sort
 from hybridflow.compiler.codegen.ordering import argsort, histogram, prefix_scan, scatter_add, top_k, vector_sort
+from hybridflow.compiler.codegen.ordering.ordering_schedule import (
+    ScatterSchedule,
+    ScatterWay,
+    SortWay,
+    sort_schedule,
+)
 from hybridflow.compiler.codegen.transforms.fft import FourierOperands, emit_fourier
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.loops.kernel import Kernel
@@ -58,15 +64,19 @@ def emit_prefix_scan(request: Request, block: PrefixScan) -> EmittedKernel:
 
 def emit_sort(request: Request, block: Sort) -> EmittedKernel:
     """A sort by blocks of a GPU's threads, of values by vectors, of the first few positions, or of all positions."""
-    dtype = request.node.inputs[0].dtype
-    if request.uses_thread_groups:
-        emit = group_sort.emit_group_sort
-    elif block.values and vector_sort.sorts_vectors(request.module.target, dtype):
-        emit = vector_sort.emit_vector_sort
-    else:
-        emit = argsort.emit_argsort if block.count is None else top_k.emit_top_k
+    x = request.node.inputs[0]
+    how = sort_schedule(request.module.target, block, x.dtype, x.shape, request.uses_thread_groups)
     operand = argsort.SortOperand(block, request.inputs[0], request.dims, request.buffers)
-    return emit(request.module, request.e, request.symbol, operand)
+    code = SORTS[how.way](request.module, request.e, request.symbol, operand)
+    return replace(code, schedule=code.schedule or str(how))
+
+
+SORTS: dict[SortWay, Callable[[LLVMModule, Emitter, str, argsort.SortOperand], EmittedKernel]] = {
+    SortWay.GROUPS: group_sort.emit_group_sort,
+    SortWay.VECTORS: vector_sort.emit_vector_sort,
+    SortWay.FIRST: top_k.emit_top_k,
+    SortWay.RADIX: argsort.emit_argsort,
+}
 
 
 def emit_fourier_transform(request: Request, block: FourierTransform) -> EmittedKernel:
@@ -85,7 +95,8 @@ def emit_scatter(request: Request, block: ScatterAdd) -> EmittedKernel:
     if histogram.uses_histogram(request.module.target, request.node):
         emit = histogram.emit_histogram
     operands = scatter_add.ScatterOperands(block, x, indices, updates, request.dims, request.buffers)
-    return emit(request.module, request.e, request.symbol, operands)
+    code = emit(request.module, request.e, request.symbol, operands)
+    return replace(code, schedule=code.schedule or str(ScatterSchedule(ScatterWay.GROUPS, 1)))
 
 
 EMITTERS: dict[type, Callable[[Request, Any], EmittedKernel]] = {

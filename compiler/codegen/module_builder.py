@@ -308,9 +308,10 @@ class ModuleBuilder:
             first = self.next_codes[kernel.cluster.anchor]
             return write_control(self, lambda: self._emitter(kernel), symbol, kernel, first)
         buffers = len(_operands(kernel))
-        return emit_block(
+        code = emit_block(
             self.module, self._emitter(kernel), symbol, kernel, self.dim_names, buffers, self.is_outermost
-        ), ""
+        )
+        return code, code.schedule
 
     def _loops(self, kernel: Kernel, choose: Choose) -> tuple[EmittedKernel, str]:
         operands = _operands(kernel)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hybridflow.compiler.codegen.ordering import prefix_scan
+from hybridflow.compiler.codegen.ordering import ordering_schedule
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.types import Dim, TensorType
@@ -45,7 +45,7 @@ def test_more_chunks_than_a_team_has_threads(emulated):  # noqa: F811
 
 
 def test_many_lines_take_their_chunks_in_turn(emulated, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(prefix_scan, "ENOUGH_LINES", 2)
+    monkeypatch.setattr(ordering_schedule, "ENOUGH_LINES", 2)
     monkeypatch.setattr(launch_plans, "MOST_THREADS", 64)  # a single team has both lines
     shape = 2, 2 * SCAN_CHUNK + 9
     check(emulated, scan_of("linear_recurrence", shape), values(shape), [64], ("forward", "shuffled"))
@@ -81,7 +81,7 @@ def test_chunks_of_neighbouring_lines(emulated, columns):  # noqa: F811
 
 
 def test_neighbouring_lines_that_take_their_chunks_in_turn(emulated, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(prefix_scan, "ENOUGH_LINES", 0)
+    monkeypatch.setattr(ordering_schedule, "ENOUGH_LINES", 0)
     shape = SCAN_CHUNK + 100, 3
     check(emulated, scan_of("linear_recurrence", shape, axis=0), values(shape), [256], ("forward", "shuffled"))
 
@@ -94,5 +94,5 @@ def test_symbolic_neighbouring_lines(emulated, run, columns):  # noqa: F811
 
 def test_many_or_short_lines_take_a_thread_each(emulated, monkeypatch):  # noqa: F811
     check(emulated, scan_of("cumulative_sum", (300, 5), axis=0), values((300, 5)), [1], ("forward",))
-    monkeypatch.setattr(prefix_scan, "MANY_LINES", 4)
+    monkeypatch.setattr(ordering_schedule, "MANY_LINES", 4)
     check(emulated, scan_of("cumulative_sum", (600, 5), axis=0), values((600, 5)), [1], ("forward",))

@@ -178,7 +178,7 @@ def _compiled_so(settings: Settings) -> Iterator[None]:
     machine = target.NAMED[settings.target] if settings.target else host_target.target()
     machine = machine if host_target.can_run(machine) else host_target.target()
     machine = machine.with_(**{name: limits.pop(name) for name in CACHES if name in limits})
-    with flags.SKIP(settings.skip), host_target.use(machine):
+    with flags.SKIP(settings.skip), flags.SCHEDULE(settings.schedule), host_target.use(machine):
         try:
             for name, value in limits.items():
                 setattr(LIMITS[name], name, value)

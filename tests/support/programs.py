@@ -160,6 +160,7 @@ class Settings(NamedTuple):
     donated: bool = False  # whether calls give their arguments up
     forward: bool = False  # whether tangents of arguments and variables are pushed through each call
     poisoned: bool = False  # whether memory is full of NaN before it is written
+    schedule: int = 0  # the number of each kernel's schedule; 0: as usual
 
 
 USUAL = Settings()

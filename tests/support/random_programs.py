@@ -45,6 +45,7 @@ WORLDS: dict[str, tuple[float, Callable[[Random, int], list[tuple[int, ...]]]]] 
 SETTINGS_SHARE = 0.35  # of programs that are compiled under other limits of fusion; likewise the following
 SKIP_SHARE, TARGET_SHARE, HELD_SHARE, NUMPY_SHARE = 0.15, 0.3, 0.3, 0.15
 THREADS_SHARE, DONATED_SHARE, POISONED_SHARE, FORWARD_SHARE = 0.6, 0.5, 0.6, 0.6
+SCHEDULE_SHARE = 0.4
 SHARED_SHARE, EAGERLY_SHARE, TAPES_SHARE, BAD_SHARE, REPLAYED_SHARE = 0.15, 0.04, 0.25, 0.4, 0.3
 
 LIMIT_VALUES = {
@@ -384,7 +385,10 @@ class Generator(Random):
         donated = alone and self.chance(DONATED_SHARE)
         poisoned = self.chance(POISONED_SHARE)
         forward = alone and not donated and self.chance(FORWARD_SHARE)
-        return settings._replace(threads=threads, donated=donated, poisoned=poisoned, forward=forward)
+        schedule = self.pick((1, 2, 3, 4, 6, 9)) if self.chance(SCHEDULE_SHARE) else 0
+        return settings._replace(
+            threads=threads, donated=donated, poisoned=poisoned, forward=forward, schedule=schedule
+        )
 
 
 class TurnedGenerator(Generator):

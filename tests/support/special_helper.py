@@ -15,7 +15,14 @@ from hybridflow.compiler.codegen.core.kernel_builder import KernelBuilder
 from hybridflow.compiler.codegen.core.llvm_module import LLVMModule
 from hybridflow.compiler.codegen.core.operand import LinearOperand, Operand
 from hybridflow.compiler.codegen.core.phases import EmittedKernel, Phase, kernel_parameters
-from hybridflow.compiler.codegen.ordering import argsort, prefix_scan, scatter_add, top_k, vector_sort
+from hybridflow.compiler.codegen.ordering import (
+    argsort,
+    ordering_schedule,
+    prefix_scan,
+    scatter_add,
+    top_k,
+    vector_sort,
+)
 from hybridflow.compiler.codegen.ordering.argsort import SortOperand
 from hybridflow.compiler.codegen.products.matmul import (
     Epilogue,
@@ -148,7 +155,11 @@ def emit_sort(
 ) -> EmittedKernel:
     """Add the kernel that sorts %a0 = x in memory: %a1 = its elements, by vectors where the target has any."""
     x, ranking = _flat(dtype, shape, "%a0"), Sort(axis, descending, values=True)
-    emit = vector_sort.emit_vector_sort if vector_sort.sorts_vectors(e.target, x.node.dtype) else argsort.emit_argsort
+    emit = (
+        vector_sort.emit_vector_sort
+        if ordering_schedule.sorts_vectors(e.target, x.node.dtype)
+        else argsort.emit_argsort
+    )
     return emit(module, e, symbol, SortOperand(ranking, x, dims, 2))
 
 

@@ -59,13 +59,15 @@ class EmittedKernel:
     all of its units at once.
 
     One that ``asks_host`` has a single unit, which the thread of the caller runs while nothing else runs: it has the
-    host share out what it does itself, see ``host_tasks.store_host``, and uses the scratch memory of all workers."""
+    host share out what it does itself, see ``host_tasks.store_host``, and uses the scratch memory of all workers.
+    ``schedule`` says how it runs, where its emitter has decided that."""
 
     phases: tuple[Phase, ...]
     scratch: Extent = 0
     shared: Extent = 0
     sequential: Phase | None = None
     asks_host: bool = False
+    schedule: str = ""
 
     def single_threaded(self) -> EmittedKernel:
         """The same for a single thread."""

@@ -54,11 +54,20 @@ class TransposedTile:
         }
 
 
-def transpose_in_registers(e: Emitter, rows: list[Val]) -> list[Val]:
+def join_halves(e: Emitter, halves: list[tuple[Val, Val]]) -> list[Val]:
+    """The rows of a square matrix, each given as its two halves, after its off-diagonal halves were swapped: what was
+    read from memory in halves needs no shuffles for that."""
+    half = len(halves) // 2
+    pairs = [(halves[i][side], halves[i + half][side]) for side in (0, 1) for i in range(half)]
+    return e.opaque([e.shuffle(a, b, range(2 * half)) for a, b in pairs])
+
+
+def transpose_in_registers(e: Emitter, rows: list[Val], distance: int | None = None) -> list[Val]:
     """The transpose of a square matrix, a power of two in size: swap off-diagonal halves, then quarters within halves,
-    and so on.  Vectors longer than there are rows hold several squares side by side."""
+    and so on.  Vectors longer than there are rows hold several squares side by side.  Blocks of ``distance`` rows have
+    been swapped already, where that is given."""
     rows = list(rows)
-    lanes, distance = rows[0].width, len(rows)
+    lanes, distance = rows[0].width, distance or len(rows)
     while distance > 1:
         distance //= 2
         low = [i if not i & distance else lanes + i - distance for i in range(lanes)]

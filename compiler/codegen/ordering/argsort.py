@@ -11,10 +11,9 @@ all blocks at once, nobody works beside it, and it sorts the line like any other
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from hybridflow.compiler.codegen.core.llvm_module import LLVMModule
 from hybridflow.compiler.codegen.core.llvm_values import Val
 from hybridflow.compiler.codegen.core.operand import LinearOperand
 from hybridflow.compiler.codegen.core.phases import EmittedKernel, Phase, kernel_arguments, kernel_parameters, one_phase
+from hybridflow.compiler.codegen.ordering.ordering_schedule import sort_schedule
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.loops.tuning import ALL_PAIRS, SORT_BLOCK
 from hybridflow.compiler.ops.lowering import Sort
@@ -51,7 +51,8 @@ def emit_argsort(module: LLVMModule, e: Emitter, symbol: str, operand: SortOpera
     x, buffers = operand.x, operand.buffers
     dtype, shape, axis = x.node.dtype, x.node.shape, operand.ranking.axis
     lines, n = (*shape[:axis], *shape[axis + 1 :]), shape[axis]
-    single = math.prod(lines) == 1 and not (isinstance(n, int) and n <= SORT_BLOCK)
+    how = sort_schedule(e.target, replace(operand.ranking, values=False, count=None), dtype, shape, False)
+    single = how.blocks != 1
 
     def written(body: Emitter, name: str, write: Callable[[ArgSort], None], for_host: bool = False) -> str:
         sort = (_Blocks if single and name != symbol else ArgSort)(body, operand)
@@ -62,8 +63,8 @@ def emit_argsort(module: LLVMModule, e: Emitter, symbol: str, operand: SortOpera
     whole = written(e, symbol, ArgSort.write)
     needed = scratch_bytes(n, dtype)
     if not single:
-        return one_phase(whole, lines, scratch=needed)
-    blocks = (n + SORT_BLOCK - 1) // SORT_BLOCK
+        return replace(one_phase(whole, lines, scratch=needed), schedule=str(how))
+    blocks = how.blocks
     steps: dict[str, tuple[Callable[[Any], None], Extent]] = {
         "keys": (lambda sort: sort.make_keys(whole), blocks),
         "count": (_Blocks.count, blocks),
@@ -79,7 +80,9 @@ def emit_argsort(module: LLVMModule, e: Emitter, symbol: str, operand: SortOpera
     sequential = written(Emitter(e.target, 1, e.fastmath), f"{symbol}_alone", run)
     digits = [phases[name] for name in ("count", "place", "move")] * dtype.itemsize
     shared = _HEAD + blocks * (_DIGITS * _POSITION) + needed
-    return EmittedKernel((phases["keys"], *digits, phases["out"]), shared=shared, sequential=Phase(sequential, (1,)))
+    return EmittedKernel(
+        (phases["keys"], *digits, phases["out"]), shared=shared, sequential=Phase(sequential, (1,)), schedule=str(how)
+    )
 
 
 def scratch_bytes(n: Extent, dtype: np.dtype) -> Extent:

@@ -14,8 +14,8 @@ from hybridflow.compiler.codegen.core.llvm_module import LLVMModule
 from hybridflow.compiler.codegen.core.llvm_values import Val
 from hybridflow.compiler.codegen.core.phases import EmittedKernel, Phase, kernel_parameters
 from hybridflow.compiler.codegen.ordering.index_blocks import SCRATCH, UNROLLED, IndexBlocks
+from hybridflow.compiler.codegen.ordering.ordering_schedule import ScatterSchedule, ScatterWay, counts_in_tables
 from hybridflow.compiler.codegen.ordering.scatter_add import ScatterOperands
-from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.program import Check
@@ -24,9 +24,7 @@ from hybridflow.compiler.target import Target
 _PIECES = 16  # of the updates, for as many threads
 _LEAST = 4096  # updates of a piece, and ...
 _FOR_EACH = 16  # for each cell of its tables, which have to be emptied and added up
-_MOST_BYTES = 32 * 1024  # of a table
 _TABLES_BYTES = 16 * 1024  # of several
-_FEW = 4  # updates for each cell, from which on tables pay
 
 
 def uses_histogram(target: Target, node: Node) -> bool:
@@ -34,11 +32,7 @@ def uses_histogram(target: Target, node: Node) -> bool:
     assert node.op.lower is not None
     x, indices = node.inputs[0].type, node.inputs[1].type
     adding = node.op.lower(tuple(n.type for n in node.inputs), node.attrs)
-    if target.kind != "cpu" or adding.replaces or x.ndim != 1 or dt.is_float(x.dtype) or not x.is_static:
-        return False
-    cells, updates = x.size, product(indices.shape)
-    fits = cells > 0 and cells * x.dtype.itemsize <= _MOST_BYTES
-    return fits and not (isinstance(updates, int) and updates < _FEW * cells)
+    return counts_in_tables(target, adding, x.dtype, x.shape, product(indices.shape))
 
 
 def emit_histogram(module: LLVMModule, e: Emitter, symbol: str, what: ScatterOperands) -> EmittedKernel:
@@ -56,8 +50,10 @@ def emit_histogram(module: LLVMModule, e: Emitter, symbol: str, what: ScatterOpe
         Phase(names[0], (_PIECES,), checks=check is not None and not counting.places.sure),
         Phase(names[1], (counting.cells,), counting.width, checks=False),
     )
-    item = counting.dtype.itemsize
-    return EmittedKernel(phases, SCRATCH + counting.tables * counting.line * item, _PIECES * counting.line * item)
+    item, how = counting.dtype.itemsize, ScatterSchedule(ScatterWay.HISTOGRAM, counting.width)
+    return EmittedKernel(
+        phases, SCRATCH + counting.tables * counting.line * item, _PIECES * counting.line * item, schedule=str(how)
+    )
 
 
 class _Histogram:

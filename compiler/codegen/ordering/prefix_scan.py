@@ -34,25 +34,17 @@ from hybridflow.compiler.codegen.core.operand import LinearOperand
 from hybridflow.compiler.codegen.core.phases import EmittedKernel, Phase, kernel_parameters
 from hybridflow.compiler.codegen.core.tile_transpose import transpose_in_registers
 from hybridflow.compiler.codegen.gpu.group_scan import (
-    COLUMN_WARPS,
     RUNS,
     ColumnScan,
     GroupScan,
-    bytes_of,
-    bytes_of_columns,
 )
 from hybridflow.compiler.codegen.gpu.thread_group import ThreadGroup
+from hybridflow.compiler.codegen.ordering.ordering_schedule import scan_schedule
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.loops.tuning import (
-    BLOCK_BYTES,
-    ENOUGH,
-    ENOUGH_LINES,
-    ENOUGH_ON_GPU,
     FEW_LINES,
-    GROUP_SCAN_LINE,
     LONG_LINE,
-    MANY_LINES,
     SHORT_LINE,
     TRANSPOSE_SQUARE,
     WARP,
@@ -60,7 +52,6 @@ from hybridflow.compiler.loops.tuning import (
 from hybridflow.compiler.ops.evaluation_order import SCAN_CHUNK, SCAN_RUN
 from hybridflow.compiler.ops.lowering import PrefixScan
 from hybridflow.compiler.ops.op_table import OpDef
-from hybridflow.compiler.target import Target
 
 _FLAG = 64  # bytes of shared memory in front, for a word that says that the first phase has done it all
 
@@ -88,18 +79,9 @@ def emit_scan(
     """
     axis = running.axis
     before, behind = tuple(shape[:axis]), tuple(shape[axis + 1 :])
-    width = lanes_for(e.target, dt.compute_dtype(dtype), merged_extent(behind))
-    n, lines = shape[axis], math.prod((*before, *behind))
     components = op.init(dtype) if op.init else ()
-    group = _thread_group(e.target, n, behind, components) if thread_groups else 1
-    in_columns = thread_groups and merged_extent(behind) != 1 and _in_columns(e.target, n, lines, components)
-    group = COLUMN_WARPS * WARP if in_columns else group
-    enough = ENOUGH * width if e.target.kind == "cpu" else ENOUGH_ON_GPU if group == 1 else ENOUGH_LINES
-    if in_columns:
-        enough = ENOUGH_LINES * WARP
-    chunks: Extent = 1
-    if not (isinstance(n, int) and n <= SCAN_CHUNK) and not (isinstance(lines, int) and lines >= enough):
-        chunks = (n - 1) // SCAN_CHUNK + 1
+    how = scan_schedule(e.target, components, dtype, tuple(shape), running, thread_groups)
+    width, chunks, group, in_columns = how.width, how.chunks, how.group, how.in_columns
 
     def written(
         body: Emitter, name: str, write: Callable[[_Scan], None], for_host: bool = False, group: int = group
@@ -113,7 +95,9 @@ def emit_scan(
     units = (*before, chunks, *((-(-math.prod(behind) // WARP),) if in_columns else behind))
     join = 1 if in_columns else group  # threads that put a line's chunks together
     if chunks == 1:
-        return EmittedKernel((Phase(written(e, symbol, _Scan.chunks), units, width, group_size=group),), scratch)
+        return EmittedKernel(
+            (Phase(written(e, symbol, _Scan.chunks), units, width, group_size=group),), scratch, schedule=str(how)
+        )
     main = written(e, symbol, _Scan.chunks)
     totals, carries, remainder, sequential = (Emitter(e.target, 1, e.fastmath) for _ in range(4))
     phases = (
@@ -133,26 +117,10 @@ def emit_scan(
             group_size=group,
         ),
     )
+    lines = math.prod((*before, *behind))
     shared = _FLAG + lines * (chunks - 1) * sum(d.itemsize for _, d in components)
     all_at_once = Phase(written(sequential, f"{symbol}_alone", lambda scan: scan.run(main)), units, width)
-    return EmittedKernel(phases, scratch, shared, all_at_once)
-
-
-def _thread_group(
-    target: Target, n: Extent, behind: Sequence[Extent], components: Sequence[tuple[Any, np.dtype]]
-) -> int:
-    """Threads for a chunk of a line of ``n`` elements."""
-    short = isinstance(n, int) and n < GROUP_SCAN_LINE
-    if target.kind == "cpu" or short or merged_extent(behind) != 1 or bytes_of(components) > BLOCK_BYTES:
-        return 1
-    return RUNS
-
-
-def _in_columns(target: Target, n: Extent, lines: Extent, components: Sequence[tuple[Any, np.dtype]]) -> bool:
-    """Whether teams scan neighbouring lines: these are long, and too few for a thread each."""
-    if target.kind == "cpu" or bytes_of_columns(components) > BLOCK_BYTES:
-        return False
-    return not (isinstance(n, int) and n < GROUP_SCAN_LINE) and not (isinstance(lines, int) and lines >= MANY_LINES)
+    return EmittedKernel(phases, scratch, shared, all_at_once, schedule=str(how))
 
 
 def _scratch(components: Sequence[tuple[Any, np.dtype]]) -> int:

@@ -14,7 +14,6 @@ one has failed that comes later, others read it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -27,6 +26,7 @@ from hybridflow.compiler.codegen.core.llvm_values import Val
 from hybridflow.compiler.codegen.core.operand import LinearOperand
 from hybridflow.compiler.codegen.core.phases import EmittedKernel, Phase, kernel_parameters
 from hybridflow.compiler.codegen.ordering.index_blocks import SCRATCH, IndexBlocks, all_within, known_bounds
+from hybridflow.compiler.codegen.ordering.ordering_schedule import ScatterWay, scatter_schedule
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.ir.graph import Node
@@ -112,12 +112,10 @@ class Scatter:
         # How many rows of updates an entry has.
         shape = self.indices.node.shape
         self.count = c.extent(shape[axis]) if self.adding.paired else c.product(shape)
-        self.width = lanes_for(e.target, self.dtype, merged_extent(behind))
-        # A piece of rows takes one walk over the indices whatever its size, a thread of a GPU one for each unit.
-        columns = math.prod((*before, *behind))
-        few = not (isinstance(columns, int) and columns >= ENOUGH * self.width)
-        self.by_rows = few and e.target.kind == "cpu"
-        self.whole_rows = self.by_rows and not self.pays_for_passes
+        self.how = scatter_schedule(e.target, self.adding, self.dtype, self.shape)
+        self.width = self.how.width
+        self.by_rows = self.how.way is not ScatterWay.COLUMNS
+        self.whole_rows = self.how.way is ScatterWay.WHOLE
         if self.whole_rows:
             self.units: tuple[Extent, ...] = before
         else:
@@ -127,13 +125,6 @@ class Scatter:
     def row_bytes(self) -> int | None:
         """Bytes of a slice; None where that is not known."""
         return static_size(self.behind) * self.dtype.itemsize if is_static(self.behind) else None
-
-    @property
-    def pays_for_passes(self) -> bool:
-        """Whether a slice takes so long to add that a worker may look at all indices to find those of its rows.  Where
-        each element has an index of its own they are gathered and scattered, for any part of the rows all of them."""
-        paired = self.adding.paired and self.inner != 1
-        return not paired and (self.row_bytes is None or self.row_bytes >= CACHE_LINE)
 
     @contextmanager
     def parts(self) -> Iterator[tuple[Ref, Range, Range]]:
@@ -277,7 +268,9 @@ class Scatter:
         written = module.function(self.e, symbol, kernel_parameters(self.buffers), linkage="internal")
         main = self.phase(written)
         sequential = None if checking else self.sequential(module, symbol, main)
-        return EmittedKernel((*checking, main), SCRATCH if self.finds_blocks else 0, sequential=sequential)
+        return EmittedKernel(
+            (*checking, main), SCRATCH if self.finds_blocks else 0, sequential=sequential, schedule=str(self.how)
+        )
 
     def phase(self, symbol: str) -> Phase:
         """How the units of the function ``symbol`` are cut.  Rows of one cache line stay together: two workers would

@@ -10,6 +10,8 @@ is looked over: of the best keys in each lane, as many as are wanted say what an
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from hybridflow.compiler.codegen.core.emitter import Emitter
@@ -18,9 +20,10 @@ from hybridflow.compiler.codegen.core.llvm_module import LLVMModule
 from hybridflow.compiler.codegen.core.llvm_values import Val
 from hybridflow.compiler.codegen.core.phases import EmittedKernel, kernel_parameters, one_phase
 from hybridflow.compiler.codegen.ordering.argsort import ArgSort, SortOperand, emit_argsort, scratch_bytes
+from hybridflow.compiler.codegen.ordering.ordering_schedule import SortSchedule, SortWay, finds_first
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Extent
-from hybridflow.compiler.loops.tuning import FEW_OF, MAX_INSERTED, MORE_PATIENCE, PATIENCE
+from hybridflow.compiler.loops.tuning import FEW_OF, MORE_PATIENCE, PATIENCE
 
 _POSITION = 8  # bytes
 _LINE = 64  # bytes: the most that a vector of keys takes
@@ -35,8 +38,7 @@ def emit_top_k(module: LLVMModule, e: Emitter, symbol: str, operand: SortOperand
     assert count is not None
     lines, n = (*shape[:axis], *shape[axis + 1 :]), shape[axis]
     lanes = lanes_for(e.target, dtype, MOST_LANES)
-    short = isinstance(n, int) and n < FEW_OF * count
-    if count > MAX_INSERTED or lanes == 1 or short or (axis != len(shape) - 1 and shape[axis + 1 :] != (1,)):
+    if not finds_first(count, lanes, n, shape[axis + 1 :] in ((), (1,))):
         return emit_argsort(module, e, symbol, operand)
     top = _TopK(e, operand)
     top.write()
@@ -45,7 +47,8 @@ def emit_top_k(module: LLVMModule, e: Emitter, symbol: str, operand: SortOperand
     needed: Extent = top.needed
     if not isinstance(n, int):
         needed = needed + scratch_bytes(n, dtype)
-    return one_phase(name, lines, scratch=needed)
+    how = SortSchedule(SortWay.FIRST, lanes)
+    return replace(one_phase(name, lines, scratch=needed), schedule=str(how))
 
 
 class _TopK(ArgSort):

@@ -11,6 +11,7 @@ have infinity in the place of NaN.  What a line has of both is put right afterwa
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,15 +23,10 @@ from hybridflow.compiler.codegen.core.phases import EmittedKernel, kernel_parame
 from hybridflow.compiler.codegen.core.tile_transpose import transpose_in_registers
 from hybridflow.compiler.codegen.ordering import quicksort, sorting_network
 from hybridflow.compiler.codegen.ordering.argsort import SortOperand
+from hybridflow.compiler.codegen.ordering.ordering_schedule import SortSchedule, SortWay
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.loops.tuning import MAX_LANE_SORT
-from hybridflow.compiler.target import Target
-
-
-def sorts_vectors(target: Target, dtype: np.dtype) -> bool:
-    """Whether a vector of ``dtype`` has more than one lane."""
-    return target.lanes(8 * dtype.itemsize) > 1
 
 
 def emit_vector_sort(module: LLVMModule, e: Emitter, symbol: str, operand: SortOperand) -> EmittedKernel:
@@ -47,7 +43,10 @@ def emit_vector_sort(module: LLVMModule, e: Emitter, symbol: str, operand: SortO
     )
     if sort._is_partitioned() is True:
         keys = quicksort.NETWORK_KEYS
-    return one_phase(name, (*shape[:axis], *shape[axis + 1 :]), scratch=keys * x.node.dtype.itemsize, least=sort.lanes)
+    lines = (*shape[:axis], *shape[axis + 1 :])
+    how = SortSchedule(SortWay.VECTORS, sort.lanes)
+    code = one_phase(name, lines, scratch=keys * x.node.dtype.itemsize, least=sort.lanes)
+    return replace(code, schedule=str(how))
 
 
 class _Values:

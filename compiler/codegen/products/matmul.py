@@ -387,7 +387,17 @@ class _Matmul:
         """Units: strips of columns."""
         n, k = self.shape.n, self.shape.k
         row = SingleRowMatmulTransposed(
-            self.c, self.form, self.left, self.right, n, k, self._finish_row, self._are_needed, how.width, how.squares
+            self.c,
+            self.form,
+            self.left,
+            self.right,
+            n,
+            k,
+            self._finish_row,
+            self._are_needed,
+            how.width,
+            how.squares,
+            how.by_halves,
         )
         row.emit()
         return (*self.shape.batch, row.steps), 1, row.scratch

@@ -161,13 +161,15 @@ class RowSchedule:
 @dataclass(frozen=True)
 class TransposedRowSchedule:
     """One row, of a second factor whose elements lie side by side along the depth: ``squares`` at once are transposed
-    in registers."""
+    in registers, read by whole vectors or ``by_halves``."""
 
     width: int
     squares: int
+    by_halves: bool = False
 
     def __str__(self) -> str:
-        return f"product of one row, {self.squares} squares of {self.width} transposed in registers"
+        halves = ", read by halves" if self.by_halves else ""
+        return f"product of one row, {self.squares} squares of {self.width} transposed in registers{halves}"
 
 
 @dataclass(frozen=True)
@@ -277,7 +279,8 @@ def _ways(facts: ProductFacts, target: Target) -> Iterator[WholeSchedule]:
         return
     if facts.m == 1:
         yield RowSchedule(lanes_for(target, facts.form.sums, facts.n))
-        yield from (TransposedRowSchedule(_square_width(facts, target), squares) for squares in (1, 2))
+        width = _square_width(facts, target)
+        yield from (TransposedRowSchedule(width, n, halves) for halves in (False, width > 2) for n in (1, 2))
     blocks = choose_blocking(target, facts.form, facts.m, facts.n, facts.k, facts.accumulates_in_output)
     yield UnpackedSchedule(blocks.tile)
     if facts.symmetric:

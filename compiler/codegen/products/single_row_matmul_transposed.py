@@ -10,11 +10,12 @@ from __future__ import annotations
 from hybridflow.compiler.codegen.core.kernel_builder import KernelBuilder, Ref
 from hybridflow.compiler.codegen.core.llvm_values import Val
 from hybridflow.compiler.codegen.core.operand import Operand, OperandAccess
-from hybridflow.compiler.codegen.core.tile_transpose import transpose_in_registers
+from hybridflow.compiler.codegen.core.tile_transpose import join_halves, transpose_in_registers
 from hybridflow.compiler.codegen.products.gemv import AreNeeded
 from hybridflow.compiler.codegen.products.packed_formats import PackedFormat, multiply_add
 from hybridflow.compiler.codegen.products.packing import BATCH, DEPTH, FREE
 from hybridflow.compiler.codegen.products.single_row_matmul import Finish
+from hybridflow.compiler.index.index_expr import LoopVar
 from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.loops.tuning import COLUMN_STRIP, FAR
 from hybridflow.compiler.ops.evaluation_order import K_BLOCK
@@ -35,12 +36,13 @@ class SingleRowMatmulTransposed:
         are_seen: AreNeeded,
         width: int,
         squares: int,
+        by_halves: bool,
     ) -> None:
         self.c, self.e, self.form, self.left, self.right = c, c.e, form, left, right
         self.columns, self.depth, self.finish, self.are_seen = c.extent(columns), c.extent(depth), finish, are_seen
         self.width = width
         self.item = form.sums.itemsize
-        self.squares = squares
+        self.squares, self.by_halves = squares, by_halves
         self.steps = (columns + (COLUMN_STRIP - 1)) // COLUMN_STRIP
         self.scratch = self.squares * self.width * self.item
 
@@ -92,12 +94,26 @@ class SingleRowMatmulTransposed:
         result = []
         for number, total in enumerate(sums):
             own = lines[number * self.width : (number + 1) * self.width]
-            rows = [e.convert(line.value({depth: k}, depth), self.form.sums) for line in own]
-            self._prefetch_later(own, k)
-            for a, b in zip(factors, transpose_in_registers(e, rows)):
+            for a, b in zip(factors, self._transposed(own, k, depth)):
                 total = multiply_add(e, self.form, a, b, total)
             result.append(total)
         return result
+
+    def _transposed(self, lines: list[OperandAccess], k: Ref, depth: LoopVar) -> list[Val]:
+        """The columns of a square."""
+        c, e, half = self.c, self.e, self.width // 2
+
+        def read(line: OperandAccess, at: Ref) -> Val:
+            return e.convert(line.value({depth: at}, depth), self.form.sums)
+
+        if not self.by_halves:
+            rows = [read(line, k) for line in lines]
+            self._prefetch_later(lines, k)
+            return transpose_in_registers(e, rows)
+        with c.width(half):
+            halves = [(read(line, k), read(line, c.add(k, half))) for line in lines]
+        self._prefetch_later(lines, k)
+        return transpose_in_registers(e, join_halves(e, halves), half)
 
     def _prefetch_later(self, lines: list[OperandAccess], k: Ref) -> None:
         """Ask for the same of the lines that follow, where lines are so short that these lie just behind."""

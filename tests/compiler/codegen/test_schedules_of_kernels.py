@@ -1,12 +1,20 @@
-"""Schedules of products and convolutions: pure functions of facts, pinned; and that every one of them gives the same
-bits."""
+"""Schedules of products, convolutions, scans, sorts and scatters: pure functions, pinned; and that every one of those
+that there are for a kernel gives the same bits."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 import hybridflow as hf
+from hybridflow.compiler.codegen.ordering.ordering_schedule import (
+    counts_in_tables,
+    scan_schedule,
+    scatter_schedule,
+    sort_schedule,
+)
 from hybridflow.compiler.codegen.products import convolution, convolution_filter_gradient, product_schedule
 from hybridflow.compiler.codegen.products.convolution import WindowFacts
 from hybridflow.compiler.codegen.products.convolution_filter_gradient import FilterGradientFacts
@@ -15,6 +23,8 @@ from hybridflow.compiler.codegen.products.padded_input_tiles import WindowGeomet
 from hybridflow.compiler.codegen.products.product_schedule import BlockedSchedule, FactorFacts, ProductFacts
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.loops.schedule_choice import USUAL, Choices, Chooser
+from hybridflow.compiler.ops import TABLE
+from hybridflow.compiler.ops.lowering import PrefixScan, ScatterAdd, Sort
 from hybridflow.compiler.target import NAMED, Target
 from hybridflow.eager import measured_schedules
 from tests.support.bits import same_bits
@@ -76,7 +86,26 @@ def lines() -> list[str]:
         found += [(f, list(convolution_filter_gradient.tilings(f, target))) for f in of_filter]
         for facts, schedules in found:
             result.append(f"{name}: {facts}\n    {schedules[0]}\n    and {len(schedules) - 1} more")
+    for name, target in NAMED.items():
+        result += [f"{name}: {what}\n    {schedule}" for what, schedule in orderings(target)]
     return result
+
+
+def orderings(target: Target) -> Iterator[tuple[str, object]]:
+    """Schedules of scans, sorts and scatters, of several shapes."""
+    f32, on_gpu = np.dtype(np.float32), target.kind == "cuda"
+    init = TABLE["cumulative_sum"].init
+    assert init is not None
+    for shape, axis in (((100, 1000), 1), ((1000, 100), 0), ((1 << 20,), 0), ((4, Dim("n")), 1), ((3, 5), 1)):
+        found = scan_schedule(target, init(f32), f32, shape, PrefixScan(axis), on_gpu)
+        yield f"scan of {shape} along {axis}", found
+        for sort in (Sort(axis, False), Sort(axis, False, values=True), Sort(axis, True, count=5)):
+            yield f"{sort} of {shape}", sort_schedule(target, sort, f32, shape, on_gpu)
+        for adding in (ScatterAdd(axis, False, None), ScatterAdd(axis, True, None)):
+            yield f"{adding} into {shape}", scatter_schedule(target, adding, f32, shape)
+    for cells, updates in ((256, 1000), (256, 1025), (1 << 20, 1 << 24), (0, 5), (256, Dim("n"))):
+        found = counts_in_tables(target, ScatterAdd(0, False, None), np.dtype(np.int64), (cells,), updates)
+        yield f"{updates} counted into {cells}", "tables" if found else "no tables"
 
 
 def test_schedules_are_pinned(request: pytest.FixtureRequest) -> None:
