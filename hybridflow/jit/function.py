@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import inspect
@@ -92,16 +93,14 @@ class Function(Dispatcher, Generic[P, R]):
 
     def _call_slow(self, *args: Any, **kwargs: Any) -> Any:
         """A call that the native entry does not take: any arguments, any context."""
-        if spans.recorder is not None:
-            with spans.span(self._options.name, "call"):
-                return self._call_unrecorded(args, kwargs)
-        return self._call_unrecorded(args, kwargs)
-
-    def _call_unrecorded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if self._options.wait:
-            with tiers.full():
-                return self._call_in_python(args, kwargs)
-        return self._call_in_python(args, kwargs)
+        if spans.recorder is None and not self._options.wait:
+            return self._call_in_python(args, kwargs)
+        with contextlib.ExitStack() as around:
+            if spans.recorder is not None:
+                around.enter_context(spans.span(self._options.name, "call"))
+            if self._options.wait:
+                around.enter_context(tiers.full())
+            return self._call_in_python(args, kwargs)
 
     def _call_in_python(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
