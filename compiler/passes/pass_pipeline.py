@@ -12,6 +12,7 @@ from hybridflow.compiler.passes.constant_folding import fold
 from hybridflow.compiler.passes.control_flow_simplify import control
 from hybridflow.compiler.passes.cse import cse
 from hybridflow.compiler.passes.dce import dce
+from hybridflow.compiler.passes.filter_to_matmul import filters_to_matmul
 from hybridflow.compiler.passes.gather_sinking import sink_gathers
 from hybridflow.compiler.passes.integer_narrowing import narrow
 from hybridflow.compiler.passes.overflow_check_elimination import overflow
@@ -39,6 +40,7 @@ SCAN_DEDUPLICATION = Pass("scan_dedup", deduplicate_scans)
 NARROW = Pass("narrow", narrow)
 OVERFLOW = Pass("overflow", overflow, inside=False)
 TILE_AND_FUSE = Pass("tile_and_fuse", functools.partial(tile_and_fuse, heights=TileHeights(1 << 19)))
+FILTERS = Pass("filters", filters_to_matmul)
 SMALL_K = Pass("few_terms", small_k_to_reductions)
 
 SIMPLIFY_PIPELINE: list[Step] = [
@@ -69,7 +71,8 @@ def steps_for(target: Target) -> list[Step]:
     if on_gpu:  # where all is computed in 32 bits, and teams of threads share out what a product reads
         return [made, DCE]
     # What is narrowed leaves conversions that simplify joins.  Few terms come after panels, which look for products.
-    return [NARROW, SIMPLIFY, made, SMALL_K, DCE]
+    # Filters become products before panels and few terms, which look for them.
+    return [NARROW, SIMPLIFY, FILTERS, made, SMALL_K, DCE]
 
 
 _ALL = (
@@ -85,6 +88,7 @@ _ALL = (
     OVERFLOW,
     SCAN_DEDUPLICATION,
     NARROW,
+    FILTERS,
     TILE_AND_FUSE,
     SMALL_K,
 )
