@@ -25,6 +25,7 @@ def add_to(commands: Any) -> None:
     )
     parser.add_argument("--host", default=_LOCAL, help=f"the address that is listened on (default: {_LOCAL})")
     parser.add_argument("--port", type=int, default=8000, help="the port (default: 8000)")
+    parser.add_argument("--grpc-port", type=int, metavar="PORT", help="the port for gRPC (default: no gRPC)")
     parser.add_argument("--max-batch", type=int, default=64, metavar="ROWS", help="computed at once (default: 64)")
     parser.add_argument("--max-delay-ms", type=float, default=0.0, metavar="MS", help="waited for more (default: 0)")
     parser.add_argument("--workers", type=int, default=1, help="threads that compute, for each model (default: 1)")
@@ -44,8 +45,9 @@ def _run(options: argparse.Namespace) -> int:
         uvicorn = importlib.import_module("uvicorn")
     except ImportError:
         raise ArgumentError("serve", "a server needs uvicorn: pip install 'hybridflow[serve]'.", "") from None
-    if not 0 <= options.port < 1 << 16:
-        raise ArgumentError("serve", f"there is no port {options.port}; they end at 65535.", "")
+    for port in (options.port, options.grpc_port):
+        if port is not None and not 0 <= port < 1 << 16:
+            raise ArgumentError("serve", f"there is no port {port}; they end at 65535.", "")
     sources: dict[str, Any] = {}
     for entry in options.models:
         name, source = _source(entry)
@@ -69,7 +71,18 @@ def _run(options: argparse.Namespace) -> int:
         application, host=options.host, port=options.port, log_level="warning", access_log=False, timeout_keep_alive=75
     )
     server = uvicorn.Server(config)
-    server.run()
+    beside = None
+    if options.grpc_port is not None:
+        from hybridflow.serving.grpc_server import GrpcServer
+
+        beside = GrpcServer(application, options.host, options.grpc_port)
+        beside.start()
+        print(f"[serve] gRPC at {options.host}:{beside.port}", flush=True)
+    try:
+        server.run()
+    finally:
+        if beside is not None:
+            beside.stop()
     return 0 if server.started else 1
 
 

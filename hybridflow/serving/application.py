@@ -158,14 +158,14 @@ class Application:
                 raise RequestError(405, "inputs are sent by POST.")
             return await self._infer(path[2:-1], scope, receive)
         if method in ("GET", "HEAD"):
-            return _json(self._described(path[1:]))
+            return _json(self.described(path[1:]))
         if method == "POST" and path[1:2] == ["repository"]:
             await self._body(scope, receive)
             return _json(await self._changed(path[2:]))
         raise RequestError(404, f"there is nothing at {method} {scope['path']!r:.80}.")
 
-    def _described(self, path: list[str]) -> Any:
-        """What is answered to GET."""
+    def described(self, path: list[str]) -> Any:
+        """What is answered to GET behind /v2."""
         if not path:
             extensions = ["binary_tensor_data", "model_repository"]
             return {"name": "hybridflow", "version": _version(), "extensions": extensions}
@@ -225,7 +225,7 @@ class Application:
             else:
                 request = protocol.parse(*given)
             endpoint.check(request.arrays)
-            answering, future = self._submit(served, version, request.arrays)
+            answering, future = self.submit(served, version, request.arrays)
             outputs = await asyncio.wrap_future(future)
             told = (name, answering.version, request, endpoint.outputs, outputs)
             if sum(getattr(one, "size", 0) for one in outputs) > _SHORT:
@@ -238,8 +238,7 @@ class Application:
             raise
         finally:
             self._in_flight -= 1
-            known = name if name in self.repository.names else "unknown"
-            self.metrics.add("hf_requests_total", model=known, code=str(code))
+            self.count(name, code)
         self.metrics.observe("hf_request_seconds", time.perf_counter() - begin, model=name)
         if json_length is None:
             return 200, [(b"content-type", _JSON)], text
@@ -249,7 +248,7 @@ class Application:
         ]
         return 200, headers, text
 
-    def _submit(self, served: Served, version: str | None, arrays: Any) -> tuple[Served, Future[list[Any]]]:
+    def submit(self, served: Served, version: str | None, arrays: Any) -> tuple[Served, Future[list[Any]]]:
         """Hand in a request: to what was found for it, or to what has replaced that a moment ago."""
         try:
             return served, served.batcher.submit(arrays)
@@ -261,6 +260,11 @@ class Application:
             if current.batcher is served.batcher or not is_alike:
                 raise
             return current, current.batcher.submit(arrays)
+
+    def count(self, name: str, code: int) -> None:
+        """Note that a request for a model was answered so."""
+        known = name if name in self.repository.names else "unknown"
+        self.metrics.add("hf_requests_total", model=known, code=str(code))
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes:
         """The body of a request, whose length is checked before it is read."""

@@ -159,7 +159,8 @@ def _port(name: str, spec: TensorSpec) -> Port:
 def _result_names(result: Any) -> list[str]:
     """Names for the leaves of a result: the keys of a dict, else their numbers."""
     if isinstance(result, dict):
-        return [key if not sub else f"{key}.{sub}" for key, part in result.items() for sub in _inner_names(part)]
+        keys = pytree.flatten(result)[1].labels  # in the order of the leaves, which is not that of the dict
+        return [key if not sub else f"{key}.{sub}" for key in keys for sub in _inner_names(result[key])]
     return [f"output_{number}" for number, _ in enumerate(pytree.flatten(result)[0])]
 
 

@@ -76,13 +76,13 @@ def _arrays(given: list[Any], body: bytes, place: int, inputs: Sequence[Port]) -
             raise RequestError(400, f"there is no input {name!r:.60}; the model has {', '.join(ports)}.")
         if port.name in found:
             raise RequestError(400, f"the input {name} comes twice.")
-        shape = _shape(one, port)
+        shape = shape_of(one, port)
         parameters = one.get("parameters") or {}
         size = parameters.get("binary_data_size") if isinstance(parameters, Mapping) else None
         if size is None:
             found[port.name] = _of_json(one.get("data"), shape, port)
             continue
-        found[port.name] = _of_bytes(body, place, size, shape, port)
+        found[port.name] = array_of_bytes(body, place, size, shape, port)
         place += size
     if place != len(body):
         raise RequestError(400, f"there are {len(body) - place} bytes behind the last input.")
@@ -92,7 +92,7 @@ def _arrays(given: list[Any], body: bytes, place: int, inputs: Sequence[Port]) -
     return [found[port.name] for port in inputs]
 
 
-def _shape(one: Mapping[str, Any], port: Port) -> tuple[int, ...]:
+def shape_of(one: Mapping[str, Any], port: Port) -> tuple[int, ...]:
     """The shape of an input, and the check of its dtype, before anything is allocated."""
     shape, kind = one.get("shape"), one.get("datatype")
     if kind == "BYTES":
@@ -127,7 +127,7 @@ def _of_json(data: Any, shape: tuple[int, ...], port: Port) -> np.ndarray:
         raise RequestError(400, text) from None
 
 
-def _of_bytes(body: bytes, place: int, size: Any, shape: tuple[int, ...], port: Port) -> np.ndarray:
+def array_of_bytes(body: bytes, place: int, size: Any, shape: tuple[int, ...], port: Port) -> np.ndarray:
     if type(size) is not int or not 0 <= size <= len(body) - place:
         raise RequestError(400, f"{port.name} is said to have {size!r:.40} bytes of {len(body) - place}.")
     if math.prod(shape) * port.dtype.itemsize != size:
@@ -169,7 +169,7 @@ def answer(
         port, array = outputs[number], arrays[number]
         entry: dict[str, Any] = {"name": port.name, "datatype": NAMES[port.dtype], "shape": list(array.shape)}
         if as_bytes:
-            content = np.ascontiguousarray(array).astype(port.dtype.newbyteorder("<"), copy=False).tobytes()
+            content = bytes_of(array, port)
             entry["parameters"] = {"binary_data_size": len(content)}
             tail.append(content)
         else:
@@ -180,6 +180,11 @@ def answer(
         head["id"] = request.id
     text = dumps(head)
     return (b"".join([text, *tail]), len(text)) if tail else (text, None)
+
+
+def bytes_of(array: np.ndarray, port: Port) -> bytes:
+    """The elements of an output as they are sent."""
+    return np.ascontiguousarray(array).astype(port.dtype.newbyteorder("<"), copy=False).tobytes()
 
 
 def _json_data(array: np.ndarray, port: Port) -> list[Any]:

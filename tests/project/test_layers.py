@@ -249,6 +249,7 @@ OPTIONAL = {
     "hybridflow.compat.adapters.keras_names": {"PIL"},
     "hybridflow.models.graphviz": {"pydot"},
     "hybridflow.onnx.library": {"onnx"},
+    "hybridflow.serving.grpc_messages": {"google"},
     "hybridflow.serving.protocol": {"orjson"},
     "hybridflow.runtime.cuda.cublaslt": {"cuda", "nvmath"},
     "hybridflow.summary.events": {"tensorboardX"},

@@ -435,7 +435,7 @@ def test_a_version_is_answered_by_no_other(tmp_path: Path) -> None:
         for version in ("1", None):
             old = app.repository.find("scale", version)
             await asyncio.to_thread(app.repository.load, "scale")
-            answering, future = app._submit(old, version, [np.ones(1, np.float32)])
+            answering, future = app.submit(old, version, [np.ones(1, np.float32)])
             assert answering.version == (version or "2")
             assert answering.batcher is not old.batcher
             assert future.result(300)[0].tolist() == [float(version or 2)]
@@ -548,3 +548,17 @@ def test_websockets_are_closed_and_refusals_name_no_place_of_the_server(tmp_path
     answer = during(app, talk)
     assert sent == ["websocket.close"]
     assert answer.status == 400 and answer.json["error"].endswith("Expected -2 <= index < 2.")
+
+
+def test_results_of_a_dict_have_their_own_names_whatever_its_order() -> None:
+    def f(x: Any) -> Any:
+        return {"z": x + 1, "a": {"q": x * 2, "b": hf.sum(x)}, "m": x * 3}
+
+    app = hf.serving.app({"f": hf.function(f, input_signature=[hf.TensorSpec([2])])})
+    body = {"inputs": [{"name": "x", "shape": [2], "datatype": "FP32", "data": [1, 5]}]}
+
+    async def talk() -> Any:
+        return await ask(app, "POST", "/v2/models/f/infer", body)
+
+    found = {one["name"]: one["data"] for one in during(app, talk).json["outputs"]}
+    assert found == {"z": [2, 6], "a.0": [6], "a.1": [2, 10], "m": [3, 15]}
