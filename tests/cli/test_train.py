@@ -86,6 +86,20 @@ def test_a_file_is_trained_evaluated_and_asked(folder: Path, capsys: pytest.Capt
     np.testing.assert_allclose(np.load(out)["output"], expected, rtol=1e-5, atol=1e-6)
 
 
+def test_weights_of_the_last_epochs_are_kept_and_a_library_for_c_is_made(folder: Path) -> None:
+    text = FILE.replace("export = []", 'export = ["c"]\nkeep = 2').replace("rate = 0.5", "rate = 0.0")
+    run_of(folder, text=text).train(None, 0)
+    assert sorted(os.listdir(folder / "run/epochs")) == ["0002.safetensors", "0003.safetensors"]
+    last = hf.weights.read(str(folder / "run/epochs/0003.safetensors"))
+    for name, value in weights(folder).items():
+        np.testing.assert_array_equal(last[name], value)
+    assert {"model.o", "model.h"} <= {*os.listdir(folder / "run/model.c")}
+    run_of(folder, "training.epochs=1", "output.export=[]").train("never", 0)
+    assert os.listdir(folder / "run/epochs") == ["0001.safetensors"]
+    with pytest.raises(ArgumentError, match="-1 is no number of epochs"):
+        run_of(folder, "output.keep=-1")
+
+
 def test_a_run_is_not_overwritten_unasked(folder: Path) -> None:
     (folder / "run").mkdir()
     (folder / "run" / runs.WEIGHTS).write_bytes(b"dear")

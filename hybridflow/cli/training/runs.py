@@ -6,6 +6,7 @@ import csv
 import glob
 import json
 import os
+import re
 import signal
 import threading
 import types
@@ -16,7 +17,7 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow.array.random import global_generator
-from hybridflow.callbacks import BackupAndRestore, CSVLogger, History, TensorBoard
+from hybridflow.callbacks import BackupAndRestore, Callback, CSVLogger, History, TensorBoard
 from hybridflow.checkpoint import Checkpoint
 from hybridflow.cli.training import signatures
 from hybridflow.cli.training.config import Config, dumped
@@ -25,8 +26,8 @@ from hybridflow.cli.training.models import PARAMETERS as MODEL, model_of
 from hybridflow.errors import ArgumentError, HybridflowError
 
 CONFIG, WEIGHTS, LOG, CLASSES = "config.toml", "weights.safetensors", "log.csv", "classes.json"
-INTERRUPTED = "interrupted.safetensors"
-_EXPORTS = ("hf", "keras", "onnx")
+INTERRUPTED, EPOCHS = "interrupted.safetensors", "epochs"
+_EXPORTS = ("hf", "keras", "onnx", "c")
 _OF_LOOPS = ("x", "y", "verbose", "validation_split", "validation_data", "sample_weight", "initial_epoch")
 
 
@@ -35,6 +36,7 @@ def _output(
     export: list = ("hf",),  # type: ignore[assignment]
     tensorboard: bool = False,
     report: bool = True,
+    keep: int = 0,
 ) -> None:
     """What ``[output]`` takes."""
 
@@ -66,6 +68,9 @@ class Run:
         for place, kind in enumerate(self.export):
             if kind not in _EXPORTS:
                 raise config.unknown(("output", "export", place), str(kind), _EXPORTS)
+        self.keep = output.get("keep", 0)
+        if self.keep < 0:
+            raise config.error(("output", "keep"), f"{self.keep} is no number of epochs; it must be 0 or more.")
         self.tensorboard, self.report = output.get("tensorboard", False), output.get("report", True)
         self.folder = config.absolute(output.get("folder", "run")) if folder is None else folder
         classes = None
@@ -155,7 +160,7 @@ class Run:
                     table.y,
                     validation_data=held,
                     verbose=verbose,
-                    callbacks=[history, *callbacks, log, state],
+                    callbacks=[history, *callbacks, log, *self._keeping(), state],
                     **arguments,
                 )
             except Stopped:
@@ -163,6 +168,9 @@ class Run:
                 return model, history, state.signal
         self._finish(model, history)
         return model, history, 0
+
+    def _keeping(self) -> list[Any]:
+        return [Keep(self.path(EPOCHS), self.keep)] if self.keep else []
 
     def _events(self) -> dict[str, Any]:
         return {"log_dir": self.path("events")}
@@ -178,6 +186,8 @@ class Run:
             for name in (*there, LOG, INTERRUPTED):
                 if os.path.exists(self.path(name)):
                     os.unlink(self.path(name))
+            for path in _kept(self.path(EPOCHS)):
+                os.unlink(path)
         self._write(CONFIG, dumped(self._absolute()))
         if self.data.classes is not None:
             self._write(CLASSES, json.dumps(self.data.classes, ensure_ascii=False))
@@ -227,6 +237,9 @@ def _export(model: Any, kind: str, path: str) -> None:
         hf.saved.save(model, path)
     elif kind == "keras":
         model.save(path)
+    elif kind == "c":
+        os.makedirs(path, exist_ok=True)
+        hf.aot.compile(model, os.path.join(path, "model"))
     else:
         hf.onnx.save(model, path)
 
@@ -241,6 +254,33 @@ def _first(table: Table, count: int = 2) -> Table:
 def rows_of(value: Any) -> int:
     """How many rows the arrays of a table have."""
     return len(parts_of(value)[0])
+
+
+class Keep(Callback):
+    """Keeps the weights of the last epochs, a file for each.
+
+    Args:
+        folder: where they are.
+        count: how many epochs.
+    """
+
+    def __init__(self, folder: str, count: int) -> None:
+        super().__init__()
+        self._folder, self._count = folder, count
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        os.makedirs(self._folder, exist_ok=True)
+        self.model.save_weights(os.path.join(self._folder, f"{epoch + 1:04}.safetensors"))
+        for path in _kept(self._folder)[: -self._count]:
+            os.unlink(path)
+
+
+def _kept(folder: str) -> list[str]:
+    """The files of ``Keep`` in a folder, in the order of epochs."""
+    if not os.path.isdir(folder):
+        return []
+    numbers = [int(name[:-12]) for name in os.listdir(folder) if re.fullmatch(r"\d{4,}\.safetensors", name)]
+    return [os.path.join(folder, f"{number:04}.safetensors") for number in sorted(numbers)]
 
 
 class Stopped(Exception):
