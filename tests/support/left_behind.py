@@ -25,12 +25,12 @@ from hybridflow import flags
 from hybridflow.core import context
 from hybridflow.core.context import everywhere, now
 from hybridflow.guards import guard_builder, untracked_code
-from hybridflow.runtime import gc_pause, host_interface
+from hybridflow.runtime import gc_pause, host_interface, uninterruptible
 from hybridflow.runtime.calls import variable_locks
 from hybridflow.runtime.machine import host_target
 
 _POLICIES = "hybridflow.layers.dtype_policy"
-_PATIENCE = 60.0  # seconds in which threads that were told to end may do so
+_PATIENCE = 120.0  # seconds in which threads that were told to end may do so
 _OURS = (untracked_code._collection_starts, untracked_code._collection_stops)  # for as long as a trace goes on
 _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGCHLD")]
 
@@ -131,7 +131,7 @@ class Net:
                 changed = self._changed()
         if changed:
             end = time.monotonic() + _PATIENCE
-            while (changed := self._changed()) and time.monotonic() < end and "threads" in changed[0]:
+            while (changed := self._changed()) and time.monotonic() < end and _ends_by_itself(changed):
                 time.sleep(0.01)
         return changed
 
@@ -172,6 +172,11 @@ class Net:
                     found.append(f"{name}.{key} is another one")
                     constants[key] = vars(module).get(key)
         return found
+
+
+def _ends_by_itself(changed: list[str]) -> bool:
+    """Whether it may be because of threads that are about to end: those of work that was left hold the collector."""
+    return any(text.startswith("threads: ") for text in changed) or bool(uninterruptible._jobs)
 
 
 def _equal(values: list[Any], others: list[Any] | None) -> bool:
