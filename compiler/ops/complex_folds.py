@@ -24,9 +24,13 @@ _FLOATS = (dt.float32, dt.float64)
 
 
 def _times(e: Emit, a: State, b: State) -> State:
-    """As ``complex_pairs.multiply``."""
+    """As ``complex_pairs.multiply``, but 1 times a number is that number, an infinity too: it depends on the shape that
+    a program is compiled for how often a fold begins with 1."""
     (ar, ai), (br, bi) = a, b
-    return e.sub(e.mul(ar, br), e.mul(ai, bi)), e.add(e.mul(ar, bi), e.mul(ai, br))
+    product = e.sub(e.mul(ar, br), e.mul(ai, bi)), e.add(e.mul(ar, bi), e.mul(ai, br))
+    one, zero = e.const(1, ar.dtype), e.const(0, ar.dtype)
+    is_one, other_is_one = (e.and_(e.eq(real, one), e.eq(imag, zero)) for real, imag in (a, b))
+    return tuple(e.select(is_one, y, e.select(other_is_one, x, z)) for x, y, z in zip(a, b, product))
 
 
 def _joined(real: np.ndarray, imag: np.ndarray) -> np.ndarray:

@@ -79,6 +79,12 @@ def _rows(b: Builder, count: Extent, ends: Any) -> Any:
     return b.minimum(before, _filled(b, ends.type.shape[0] - 1, before.type))
 
 
+def _nearest(b: Builder, columns: Any, x: TensorType) -> Any:
+    """The columns as the product takes them: those out of range for the nearest ones."""
+    last = _filled(b, x.shape[0] - 1, columns.type)
+    return b.maximum(b.minimum(columns, last), b.full(0, like=columns.type))
+
+
 def _over_columns(b: Builder, per_entry: Any, x: TensorType) -> Any:
     """A number for each entry, as often as there are columns."""
     count = per_entry.type.shape[0]
@@ -106,7 +112,7 @@ def _vjp(b: Builder, g: Any, out: Any, x: Any, values: Any, columns: Any, starts
         if 0 in (*g.type.shape, *x.type.shape, *values.type.shape):
             return b.full(0, like=values.type)
         rows, inside = rows_and_inside()
-        left, right = b.take(g, rows, axis=0), b.take(x, columns, axis=0)
+        left, right = b.take(g, rows, axis=0), b.take(x, _nearest(b, columns, x.type), axis=0)
         axes = tuple(range(1, x.type.ndim))
         products = b.vecdot(left, right, axes=axes, sum_dtype=x.type.dtype) if axes else b.multiply(left, right)
         return b.where(inside, products, b.full(0, like=products.type))
@@ -116,16 +122,16 @@ def _vjp(b: Builder, g: Any, out: Any, x: Any, values: Any, columns: Any, starts
             return b.full(0, like=x.type)
         rows, inside = rows_and_inside()
         kept = b.where(inside, values, b.full(0, like=values.type))
-        across = product(x.type.shape[1:])
+        across, places = product(x.type.shape[1:]), _nearest(b, columns, x.type)
         if isinstance(across, int) and across < _FEW:
             wide = dt.compute_dtype(x.type.dtype)
             factors = (_over_columns(b, kept, x.type), b.take(g, rows, axis=0))
             terms = b.multiply(*[type_rules.as_dtype(b, part, wide) for part in factors])
-            total = b.scatter_add(b.full(0, like=x.type.with_dtype(wide)), columns, terms, axis=0)
+            total = b.scatter_add(b.full(0, like=x.type.with_dtype(wide)), places, terms, axis=0)
             return type_rules.as_dtype(b, total, x.type.dtype)
-        order = b.argsort(columns, axis=0, descending=False)
-        ordered = b.take(columns, order, axis=0)
-        numbers = b.iota(shape=(x.type.shape[0],), axis=0, dtype=columns.type.dtype)
+        order = b.argsort(places, axis=0, descending=False)
+        ordered = b.take(places, order, axis=0)
+        numbers = b.iota(shape=(x.type.shape[0],), axis=0, dtype=places.type.dtype)
         ends_there = b.search(ordered, numbers, right=True, batch=0)
         starts_there = b.search(ordered, numbers, right=False, batch=0)
         kept, rows = b.take(kept, order, axis=0), b.take(rows, order, axis=0)

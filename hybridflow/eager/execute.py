@@ -98,7 +98,7 @@ def _remember(key: object, shortcut: Callable[..., Any] | None, attrs: Attrs) ->
 
 
 def _contiguous(x: Tensor) -> Tensor:
-    return wrap(np.ascontiguousarray(x._array)) if type(x._array) is np.ndarray else x
+    return wrap(np.asarray(x._array, order="C")) if type(x._array) is np.ndarray else x
 
 
 def _execute(op: Any, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Any, Attrs]:

@@ -14,7 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hybridflow import code_traits
+from hybridflow.autograph.runtime import branch_stack
 from hybridflow.core.call_binding import name_of
+from hybridflow.errors import ConcretizationError
 from hybridflow.guards import c_function_models
 from hybridflow.guards.code_ownership import is_recorded
 from hybridflow.guards.container_reads import (
@@ -47,11 +49,22 @@ def is_stateful(module: str) -> bool:
 def unknown(recording: GuardBuilder, f: Any) -> Any:
     module = getattr(f, "__module__", None) or type(f).__module__
     name = name_of(f)
+    calls = f"calls {name if module == 'builtins' else f'{module}.{name}'}"
+    if branch_stack.depends_on_tensor():
+        _check_conditional(f, module, calls)
     recording.reason(
-        f"calls {name if module == 'builtins' else f'{module}.{name}'}, whose result may differ each time",
-        "call it outside and pass the result as an argument",
+        f"{calls}, whose result may differ each time", "call it outside and pass the result as an argument"
     )
     return Consuming(recording, f)
+
+
+def _check_conditional(f: Any, module: str, calls: str) -> None:
+    """Raise ConcretizationError for what changes a state of the process, or of a generator, that eager code would leave
+    alone where the condition does not hold, and would change at each iteration."""
+    modules = module, type(getattr(f, "__self__", None)).__module__
+    if module == "_warnings" or any(m.startswith("numpy.random") or m in ("random", "_random") for m in modules):
+        fix = "Call it outside of that block" + ("." if module == "_warnings" else ", or use hf.random.")
+        raise ConcretizationError("convert", f"a block {calls} under a condition that is a tensor. {fix}")
 
 
 _TEXTS = (str, repr, ascii, format)

@@ -13,6 +13,9 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
+from hybridflow.compiler.ops import TABLE
+from hybridflow.eager.dispatch import apply
+from hybridflow.errors import ShapeError
 from tests.support.bits import same_bits
 
 SHAPE = (3, 4)
@@ -185,3 +188,15 @@ def test_a_pass_that_native_code_does_not_take_is_made_in_python() -> None:
             tape.watch(x)
             y = x * x * x
         assert same_bits(tape.gradient(y, x).numpy(), 3 * array**2)
+
+
+@pytest.mark.parametrize("name", ["add", "atan2", "maximum"])
+def test_an_op_of_other_ranks_is_refused_however_often_it_was_applied(name: str) -> None:
+    """Making an array contiguous leaves it its shape, that of no axes too."""
+    scalar, one = hf.asarray(np.float32(1)), hf.ones(1)
+    for _ in range(CALLS):
+        assert apply(TABLE[name], one, one).shape == (1,)
+        assert apply(TABLE[name], scalar, scalar).shape == ()
+        for operands in ((scalar, one), (one, scalar), (one, hf.ones((1, 1)))):
+            with pytest.raises(ShapeError):
+                apply(TABLE[name], *operands)

@@ -164,6 +164,11 @@ FOUND_FUNCTIONS: dict[str, tuple[Callable[..., Any], list[Any], list[Values]]] =
         [hf.TensorSpec((None, 1)), hf.TensorSpec((1, 1))],
         [Values("float32", (9, 1), seed=1), Values("float32", (1, 1), seed=2)],
     ),
+    "a product of complex numbers, one of them infinite, which begins with 1 once or more often": (
+        lambda x: hf.prod(hf.complex(x, x), axis=0),
+        [],
+        [Values("float64", (4, 5), kind="edges", seed=699958)],
+    ),
 }
 
 

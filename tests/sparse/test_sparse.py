@@ -339,3 +339,21 @@ def test_products_of_open_sizes_read_nothing_that_is_not_there(inner: tuple[int 
     assert found(3, [], [0, 0], [0, 9]).sum() == 0
     np.testing.assert_array_equal(found(3, [-4, 9], [-3, 1], [1, 99]), np.ones((2, *shape)))
     assert found(3, [0, 1], [], []).shape == (0, *shape)
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 2), (3, 12)])
+def test_derivatives_take_columns_out_of_range_for_the_nearest_as_the_product_does(shape: tuple[int, ...]) -> None:
+    x, v = hf.asarray(np.arange(1.0, 1 + np.prod(shape)).reshape(shape)), hf.asarray(np.arange(1.0, 5.0))
+    starts, ends = hf.asarray([0, 2]), hf.asarray([2, 4])
+
+    def gradients(x: hf.Tensor, v: hf.Tensor, columns: hf.Tensor) -> list[hf.Tensor]:
+        with hf.GradientTape() as tape:
+            tape.watch(x), tape.watch(v)
+            y = hf.sum(apply(TABLE["csr_matmul"], x, v, columns, starts, ends) ** 2)
+        return tape.gradient(y, [x, v])
+
+    columns = np.array([0, 9, -3, 2])
+    expected = gradients(x, v, hf.asarray(columns.clip(0, 2)))
+    for found in (gradients(x, v, hf.asarray(columns)), hf.function(gradients)(x, v, hf.asarray(columns))):
+        for a, b in zip(found, expected):
+            np.testing.assert_array_equal(a.numpy(), b.numpy())

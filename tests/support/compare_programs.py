@@ -327,7 +327,6 @@ def _difference(expected: Outcome, found: Outcome, exact: bool) -> Difference | 
 
 def _apart(a: np.ndarray, b: np.ndarray) -> str:
     """Where two arrays differ: the first places, with both values."""
-    different = (a != b) & ~((a != a) & (b != b)) | (np.signbit(a) != np.signbit(b)) if a.dtype != bool else a != b
-    places = list(zip(*np.nonzero(different))) if a.shape else [()]
+    places = [at for at in np.ndindex(a.shape) if not same_bits(a[at], b[at])]
     lines = [f"  {tuple(map(int, at))}: eager {a[at]!r}, compiled {b[at]!r}" for at in places[:4]]
     return "\n".join([f"  {len(places)} of {a.size} elements of {a.dtype}{list(a.shape)}", *lines])

@@ -309,6 +309,63 @@ def _long_chain(g: Generator) -> None:
     g.let(f"reduce(lambda v, k: {text}, range({count}), {a})")
 
 
+_COMPLEX = (
+    "{0} * {1}", "{0} + {1}", "{0} - {1}", "{0} / {1}", "-{0}", "hf.conj({0})", "hf.exp({0})", "hf.tanh({0})",
+    "hf.sqrt({0})", "hf.log({0})", "hf.square({0})", "hf.sin({0})", "{0} * (0.5 - 2j)", "{0} @ {1}",
+    "hf.sum({0}, axis=-1)",
+    "hf.prod({0}, axis=0)", "hf.cumulative_sum({0}, axis=-1)", "{0}[::-1]", "{0}[..., 1:]", "{0}.T",
+    "hf.where({0} == {1}, {0}, {1} * 2)", "hf.concat([{0}, {1}], axis=0)", "hf.reshape({0}, (-1,))",
+    "hf.take({0}, hf.asarray([0, 0, -1]), axis=0)", "hf.pad({0}, 1)", "hf.flip({0})", "hf.mean({0})",
+    "hf.astype({0}, 'complex128')", "hf.astype({0}, 'complex64')",
+)  # fmt: skip
+
+
+def _complex_numbers(g: Generator) -> None:
+    """A value becomes complex, some ops follow, and what comes out is real again, or a result as it is."""
+    a = g.any(lambda name: g.dtype(name) in ("float32", "float64"))
+    b = g.alike(a) if g.chance(0.6) else a
+    z = g.let(f"hf.complex({a}, {b})", keep=False)
+    for _ in range(g.pick((1, 2, 2, 3, 4))):
+        other = g.let(f"hf.conj({z})", keep=False) if g.chance(0.3) else z
+        z = g.let(g.pick(_COMPLEX).format(z, other), keep=False)
+    way = g.pick(("hf.real({0})", "hf.imag({0})", "hf.abs({0})", "hf.real({0}) - hf.imag({0})", ""))
+    if way:
+        g.let(way.format(z))
+    else:
+        g.pool.append(z)
+
+
+def _stored(g: Generator) -> None:
+    """A dtype that is stored and not computed with: a value is rounded to it, moved about, and read back."""
+    a = g.any(lambda name: g.dtype(name) not in ("bool",))
+    stored = g.pick(dt.STORED).name
+    if g.chance(0.4):
+        a = g.let(f"hf.clip({a}, 0, 3)")
+    v = g.let(f'hf.astype({a}, "{stored}")', keep=False)
+    for _ in range(g.pick((0, 1, 1, 2))):
+        v = g.let(g.pick(("{0}[::-1]", "{0}.T", "hf.reshape({0}, (-1,))", "hf.concat([{0}, {0}], axis=0)",
+                          "{0}[..., :1]", "hf.flip({0})", "hf.expand_dims({0}, 0)")).format(v), keep=False)  # fmt: skip
+    g.let(f'hf.astype({v}, "{g.dtype(a)}")')
+
+
+def _sparse_product(g: Generator) -> None:
+    """A sparse matrix times a value: its numbers are a value as well, and may be computed."""
+    x = g.any(lambda name: g.dtype(name) != "bool" and len(g.shape(name)) >= 1)
+    rows, count = g.pick((1, 2, 5, 9)), g.pick((0, 1, 4, 4, 12))
+    kind = g.pick(("int32", "int64"))
+    columns = g.rng.integers(0, max(g.shape(x)[0], 1), count).astype(kind)
+    splits = np.sort(np.concatenate([[0, count], g.rng.integers(0, count + 1, rows - 1)])).astype(kind)
+    given = [g.parameter(Values.given(part), "k") for part in (columns, splits[:-1], splits[1:])]
+    numbers = g.new((count,), g.dtype(x))
+    if g.chance(0.4):
+        numbers = g.elementwise(numbers)
+    if g.dtype(numbers) != g.dtype(x):
+        raise Refused
+    made = g.let(f"op('csr_matmul', {x}, {numbers}, {', '.join(given)})")
+    if g.chance(0.5):
+        g.elementwise(made)
+
+
 GRAPH_SHAPES: dict[str, Shape] = {
     "diamond: a value read by a kernel and by its epilogue": Shape(4, _diamond),
     "diamond of kernels": Shape(2, _diamond_of_kernels),
@@ -334,4 +391,7 @@ GRAPH_SHAPES: dict[str, Shape] = {
     "derived extents": Shape(3, _derived_extents),
     "always raises": Shape(0.3, _always_raises),
     "long chain": Shape(0.15, _long_chain),
+    "complex numbers": Shape(1.2, _complex_numbers),
+    "stored dtypes": Shape(0.8, _stored),
+    "sparse product": Shape(0.8, _sparse_product),
 }

@@ -155,6 +155,16 @@ def is_conditional(frame: FrameType) -> bool:
     return False
 
 
+def depends_on_tensor() -> bool:
+    """Whether it depends on a tensor that, or how often, the running code runs."""
+    path: BranchScope | None = active.scope
+    while path is not None:
+        if not path.is_untraced:
+            return True
+        path = path.parent
+    return False
+
+
 def check_unconditional(frame: FrameType, what: str, fix: str) -> None:
     """Raise TraceError if it depends on a tensor whether the present line of ``frame`` runs."""
     if is_conditional(frame):
