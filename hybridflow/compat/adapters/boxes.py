@@ -115,7 +115,7 @@ def _some(scores: Any, most: Any) -> Any:
 
 def _how_many(found: Any) -> Any:
     remedy = "Use tf.image.non_max_suppression_padded with pad_to_max_output_size=True"
-    return extent_by(found, hf.count_nonzero, "image.non_max_suppression", remedy)
+    return extent_by(found, lambda xp, values: xp.count_nonzero(values), "image.non_max_suppression", remedy)
 
 
 def non_max_suppression(

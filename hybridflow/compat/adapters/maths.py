@@ -271,7 +271,7 @@ def confusion_matrix(
 def _count(segment_ids: Any) -> Any:
     """How many segments there are, by the number of the last one."""
     remedy = "Use the function of unsorted segments, which is told how many there are"
-    return extent_by(segment_ids, lambda ids: ids[-1] + 1, "math.segment", remedy)
+    return extent_by(segment_ids, lambda _, ids: ids[-1] + 1, "math.segment", remedy)
 
 
 def segment_sum(data: Any, segment_ids: Any, name: str | None = None) -> Any:

@@ -394,11 +394,13 @@ def array_of(value: Any) -> np.ndarray:
     return np.asarray(value.numpy() if isinstance(value, (hf.Tensor, hf.Variable)) else value)
 
 
-def extent_by(x: Any, how: Callable[[hf.Tensor], Any], stage: str, remedy: str) -> Any:
-    """The extent that ``how`` makes of values.  Raises TraceError, with a remedy, where a traced function has none yet,
-    and calls cannot find it."""
-    value = operand(x)
-    return operand(how(value))._to_extent(
+def extent_by(x: Any, how: Callable[[Any, Any], Any], stage: str, remedy: str) -> Any:
+    """The extent that ``how(namespace, values)`` makes of values, with NumPy's functions or ours.  Raises TraceError,
+    with a remedy, where a traced function has none yet, and calls cannot find it."""
+    known = operand(x)._known() if isinstance(x, Operators) else np.asarray(x)
+    if known is not None:
+        return int(how(np, known))
+    return how(hf, operand(x))._to_extent(
         lambda: TraceError(
             stage,
             f"the result's size depends on the values of {x!r}, which do not exist while tracing. {remedy}, or call it "
@@ -419,8 +421,8 @@ def as_extents(values: Any) -> list[Any]:
     return [as_extent(value) for value in (list(operand(values)) if isinstance(values, Operators) else values)]
 
 
-def _up_to(x: hf.Tensor) -> Any:
-    return hf.max(x) + 1 if x.size != 0 else 0
+def _up_to(xp: Any, values: Any) -> Any:
+    return xp.max(values) + 1 if values.size != 0 else xp.asarray(0)
 
 
 def count_up_to(x: Any, stage: str, remedy: str) -> Any:
