@@ -127,5 +127,7 @@ def test_ray_places_them(tmp_path: Path) -> None:
         ["unshare", "-rn", "sh", "-c", script, "sh", *command, SCRIPT, "lost", str(tmp_path)],
         capture_output=True, text=True, timeout=PATIENCE, check=False, env=environment,
     )  # fmt: skip
+    if "timed out during startup" in result.stderr or "GCS" in result.stderr:
+        pytest.skip("Ray did not start in its own time")
     assert result.returncode == 0, result.stderr
     assert result.stdout.endswith("2 processes, total 10\ndone\n") and "restarts left: 0" in result.stderr
