@@ -7,6 +7,7 @@ expressions are equal objects, which is how fusion recognises that two nodes are
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Union
@@ -270,6 +271,18 @@ def _below(value: IndexExpr, limit: Extent) -> bool:
     return at_least_zero(low) and at_least_zero(room)
 
 
+@functools.lru_cache(maxsize=1024)
+def _axes_of(linear: IndexExpr, shape: Shape) -> tuple[IndexExpr, ...]:
+    """A row-major position as one per axis.  Fusion, schedules and emitters all ask about the same ones."""
+    if len(shape) < 2:
+        return (linear,) if shape else ()
+    rest, out = linear, []
+    for extent in reversed(shape[1:]):
+        out.append(ZERO if extent == 1 else rest % extent)
+        rest = rest // extent
+    return (rest, *reversed(out))
+
+
 class Index:
     """A position in a tensor of a shape, as one number (row-major) or one per axis; each form is made when asked for.
 
@@ -286,11 +299,7 @@ class Index:
     @property
     def axes(self) -> tuple[IndexExpr, ...]:
         if self._axes is None:
-            rest, out = self.linear, []
-            for extent in reversed(self.shape[1:]):
-                out.append(ZERO if extent == 1 else rest % extent)
-                rest = rest // extent
-            self._axes = (*([rest] if self.shape else []), *reversed(out))
+            self._axes = _axes_of(self.linear, self.shape)
         return self._axes
 
     @property

@@ -47,7 +47,7 @@ def scan_imports(filename: str, lines: list[str]) -> frozenset[str]:
         return entry[1]
     names: set[str] = set()
     for i, line in enumerate(lines):
-        if _IMPORT.match(line) and not _in_scope(lines, i):
+        if "import" in line and _IMPORT.match(line) and not _in_scope(lines, i):
             names.update(_statement(lines, i))
         elif "super" in line and _SUPER.match(line):
             names.add("super")

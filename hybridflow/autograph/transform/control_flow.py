@@ -141,9 +141,10 @@ class Flow(ast.NodeTransformer):
 
     def _enter_function(self, body: Sequence[ast.stmt]) -> tuple[Any, ...]:
         before = self._temporaries, self._inner, self._returns, self._may_bind, self._loops, self._finally, self._guards
-        read, self._read = self._read, early_exits.names_read(body) if body else None
+        used, self._inner = early_exits.names_used(body)
+        read, self._read = self._read, used if body else None
         self._guards = 0
-        self._temporaries, self._inner, self._loops = 0, early_exits.bound_by_inner(body), []
+        self._temporaries, self._loops = 0, []
         self._returns, self._may_bind, self._finally = early_exits.returns_early(body), True, frozenset()
         return *before, read
 

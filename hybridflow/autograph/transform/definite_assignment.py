@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from hybridflow.autograph.transform.scope import Scope, names_bound
+from hybridflow.autograph.transform.syntax_nodes import children, walk
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -52,7 +53,7 @@ class _Analysis:
         if handler is not None:
             result: Names | None = handler(node, sure)
             return result
-        return self._parts(ast.iter_child_nodes(node), sure)
+        return self._parts(children(node), sure)
 
     def _parts(self, nodes: Iterable[ast.AST], sure: Names) -> Names:
         for node in nodes:
@@ -60,10 +61,10 @@ class _Analysis:
         return sure
 
     def _Return(self, node: ast.Return, sure: Names) -> None:
-        self._parts(ast.iter_child_nodes(node), sure)
+        self._parts(children(node), sure)
 
     def _Raise(self, node: ast.Raise, sure: Names) -> None:
-        self._parts(ast.iter_child_nodes(node), sure)
+        self._parts(children(node), sure)
 
     def _Break(self, node: ast.Break, sure: Names) -> None:
         return None
@@ -185,7 +186,7 @@ class _Analysis:
             sure = self._parts([*node.args.defaults, *filter(None, node.args.kw_defaults)], sure)
             self.function(node, sure)
             return sure
-        return self._parts(ast.iter_child_nodes(node), sure)
+        return self._parts(children(node), sure)
 
     def _comprehension(self, node: Any, sure: Names) -> Names:
         after = self._expression(node.generators[0].iter, sure)
@@ -218,5 +219,11 @@ def _both(one: Names | None, other: Names | None) -> Names | None:
 
 def _deleted_names(node: ast.AST) -> Names:
     """The names that a statement may delete; those of exceptions end with their clauses."""
-    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Del)}
-    return frozenset(names | {p.name for p in ast.walk(node) if isinstance(p, ast.ExceptHandler) and p.name})
+    names: set[str] = set()
+    for part in walk(node):
+        if isinstance(part, ast.Name):
+            if isinstance(part.ctx, ast.Del):
+                names.add(part.id)
+        elif isinstance(part, ast.ExceptHandler) and part.name:
+            names.add(part.name)
+    return frozenset(names)

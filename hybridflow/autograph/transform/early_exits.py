@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
+from hybridflow.autograph.transform.syntax_nodes import children, walk_all
+
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _COMPOUND = (*_LOOPS, ast.If, ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match)
@@ -18,9 +20,7 @@ def leaves(nodes: Iterable[ast.AST], in_loop: bool = False) -> bool:
         if isinstance(node, _LOOPS):
             if leaves(node.body, True) or leaves(node.orelse, in_loop):
                 return True
-        elif isinstance(node, (*_COMPOUND, ast.ExceptHandler, ast.match_case)) and leaves(
-            ast.iter_child_nodes(node), in_loop
-        ):
+        elif isinstance(node, (*_COMPOUND, ast.ExceptHandler, ast.match_case)) and leaves(children(node), in_loop):
             return True
     return False
 
@@ -51,10 +51,12 @@ _RAISING = (ast.Call, ast.Subscript, ast.FloorDiv, ast.Mod, ast.Div, ast.Pow, as
 
 def _own_statements(node: ast.AST) -> Iterator[ast.AST]:
     """The nodes below one, but not those in functions and classes that are made there."""
-    for part in ast.iter_child_nodes(node):
+    todo = children(node)[::-1]
+    while todo:
+        part = todo.pop()
         if not isinstance(part, _SCOPES):
             yield part
-            yield from _own_statements(part)
+            todo += children(part)[::-1]
 
 
 def appended_names(body: Sequence[ast.stmt]) -> set[str]:
@@ -71,10 +73,9 @@ def appended_names(body: Sequence[ast.stmt]) -> set[str]:
     if not names:
         return set()
     uses: dict[str, int] = {}
-    for node in body:
-        for part in ast.walk(node):
-            if isinstance(part, ast.Name) and part.id in names:
-                uses[part.id] = uses.get(part.id, 0) + 1
+    for part in walk_all(body):
+        if isinstance(part, ast.Name) and part.id in names:
+            uses[part.id] = uses.get(part.id, 0) + 1
     return {name for name, count in names.items() if uses[name] == count}
 
 
@@ -86,11 +87,25 @@ def _and_below(node: ast.stmt) -> Iterator[ast.AST]:
 
 def names_read(body: Sequence[ast.stmt]) -> set[str]:
     """The names that statements, or functions made in them, read or delete."""
-    parts = [part for node in body for part in ast.walk(node)]
-    names = {part.id for part in parts if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Store)}
-    return names | {p.target.id for p in parts if isinstance(p, ast.AugAssign) and isinstance(p.target, ast.Name)}
+    return names_used(body)[0]
 
 
 def bound_by_inner(body: Sequence[ast.stmt]) -> set[str]:
     """The names of a function that functions made in it assign, by ``nonlocal``."""
-    return {name for node in body for part in ast.walk(node) if isinstance(part, ast.Nonlocal) for name in part.names}
+    return names_used(body)[1]
+
+
+def names_used(body: Sequence[ast.stmt]) -> tuple[set[str], set[str]]:
+    """``names_read`` and ``bound_by_inner``."""
+    read: set[str] = set()
+    assigned: set[str] = set()
+    for part in walk_all(body):
+        if isinstance(part, ast.Name):
+            if not isinstance(part.ctx, ast.Store):
+                read.add(part.id)
+        elif isinstance(part, ast.AugAssign):
+            if isinstance(part.target, ast.Name):
+                read.add(part.target.id)
+        elif isinstance(part, ast.Nonlocal):
+            assigned.update(part.names)
+    return read, assigned

@@ -5,8 +5,21 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from hybridflow.autograph.transform.syntax_nodes import children, walk_all
+
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, *_COMPREHENSIONS)
+
+_BINDERS = (
+    ast.Global,
+    ast.Nonlocal,
+    ast.Import,
+    ast.ImportFrom,
+    ast.ExceptHandler,
+    ast.MatchAs,
+    ast.MatchStar,
+    ast.MatchMapping,
+)
 
 LOCAL, CELL, GLOBAL = "local", "cell", "global"
 
@@ -23,8 +36,20 @@ class Scope:
         self.globals: set[str] = set()
         self.outer: set[str] = set()  # declared nonlocal
         self.bound: set[str] = set()
-        for name, how in _bindings(node):
-            (self.globals if how == "global" else self.outer if how == "nonlocal" else self.bound).add(name)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            arguments = node.args
+            for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+                self.bound.add(argument.arg)
+            for variadic in (arguments.vararg, arguments.kwarg):
+                if variadic is not None:
+                    self.bound.add(variadic.arg)
+        if isinstance(node, _COMPREHENSIONS):
+            for part in walk_all(generator.target for generator in node.generators):
+                if isinstance(part, ast.Name) and isinstance(part.ctx, (ast.Store, ast.Del)):
+                    self.bound.add(part.id)
+            return
+        body = [node.body] if isinstance(node, ast.Lambda) else getattr(node, "body", [])
+        _add_names(body, self.bound, self.globals, self.outer)
         self.bound -= self.globals | self.outer
 
     def kind(self, name: str) -> str:
@@ -49,64 +74,47 @@ class Scope:
 
 def names_bound(nodes: Iterable[ast.AST]) -> set[str]:
     """The names that nodes bind, or delete, in the scope that they stand in."""
-    return {name for name, how in _in_statements(nodes) if how not in ("global", "nonlocal")}
+    found: set[str] = set()
+    _add_names(nodes, found, set(), set())
+    return found
 
 
-def _bindings(node: ast.AST) -> Iterator[tuple[str, str]]:
-    """(name, how) of everything that a scope binds or declares."""
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-        arguments = node.args
-        for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
-            yield argument.arg, "argument"
-        for variadic in (arguments.vararg, arguments.kwarg):
-            if variadic is not None:
-                yield variadic.arg, "argument"
-    if isinstance(node, _COMPREHENSIONS):
-        for generator in node.generators:
-            yield from _stored(generator.target)
-        return
-    body = [node.body] if isinstance(node, ast.Lambda) else getattr(node, "body", [])
-    yield from _in_statements(body)
-
-
-def _stored(target: ast.AST) -> Iterator[tuple[str, str]]:
-    for part in ast.walk(target):
-        if isinstance(part, ast.Name) and isinstance(part.ctx, (ast.Store, ast.Del)):
-            yield part.id, "target"
-
-
-def _in_statements(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, str]]:
-    """What the nodes bind in the scope that they stand in."""
-    for node in nodes:
-        if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
-            yield node.id, "target"
-        elif isinstance(node, ast.Global):
-            yield from ((name, "global") for name in node.names)
-        elif isinstance(node, ast.Nonlocal):
-            yield from ((name, "nonlocal") for name in node.names)
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            yield from ((alias.asname or alias.name.partition(".")[0], "import") for alias in node.names)
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            yield node.name, "except"
-        elif isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name:
-            yield node.name, "match"
-        elif isinstance(node, ast.MatchMapping) and node.rest:
-            yield node.rest, "match"
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            yield node.name, "definition"
-        if isinstance(node, _COMPREHENSIONS):
-            yield from _walrus(node)
+def _add_names(nodes: Iterable[ast.AST], bound: set[str], global_: set[str], outer: set[str]) -> None:
+    """Add what nodes bind in the scope that they stand in, and what they declare ``global`` or ``nonlocal``."""
+    todo = [*nodes]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.Name):
+            if isinstance(node.ctx, (ast.Store, ast.Del)):
+                bound.add(node.id)
+            continue
         if isinstance(node, _SCOPES):
-            yield from _in_statements(evaluated_outside(node))
-        else:
-            yield from _in_statements(ast.iter_child_nodes(node))
+            if isinstance(node, _COMPREHENSIONS):
+                bound.update(_walrus(node))
+            elif not isinstance(node, ast.Lambda):
+                bound.add(node.name)
+            todo += evaluated_outside(node)
+            continue
+        if isinstance(node, _BINDERS):
+            if isinstance(node, ast.Global):
+                global_.update(node.names)
+            elif isinstance(node, ast.Nonlocal):
+                outer.update(node.names)
+            elif isinstance(node, (ast.Import, ast.ImportFrom)):
+                bound.update(alias.asname or alias.name.partition(".")[0] for alias in node.names)
+            elif isinstance(node, ast.MatchMapping):
+                if node.rest:
+                    bound.add(node.rest)
+            elif node.name:
+                bound.add(node.name)
+        todo += children(node)
 
 
-def _walrus(node: ast.AST) -> Iterator[tuple[str, str]]:
+def _walrus(node: ast.AST) -> Iterator[str]:
     """Names that ``:=`` binds inside a comprehension: they belong to the scope around it."""
-    for part in ast.iter_child_nodes(node):
+    for part in children(node):
         if isinstance(part, ast.NamedExpr):
-            yield part.target.id, "target"
+            yield part.target.id
         if not isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
             yield from _walrus(part)
 
