@@ -200,9 +200,10 @@ class _LoopVar:
                 )
         return self._fits[1]
 
-    def unify(self, end: Any, view: Branch, asks: bool) -> bool:
+    def unify(self, end: Any, view: Branch, asks: bool) -> tuple[bool, bool]:
         """Whether an iteration leaves a value of the type that it found; else the type becomes wider, or a conflict.
-        An iteration that ``asks`` which objects it finds knows that only once another has left them."""
+        And whether it found the objects that it left: an iteration that ``asks`` for them knows that only once another
+        has left them."""
         is_known = self._ends is not None
         if isinstance(self.current, MaybeUnbound) and self.current.taken is not None:
             self.current = self.current.taken
@@ -210,7 +211,7 @@ class _LoopVar:
         same = self._unify(end, view)
         if self.conflict is None:
             self._ends = _objects_in(end, self._opaque, view)
-        return same and (is_known or not asks or self.conflict is not None)
+        return same, is_known or not asks or self.conflict is not None
 
     def _unify(self, end: Any, view: Branch) -> bool:
         if self.conflict is not None:
@@ -221,7 +222,8 @@ class _LoopVar:
             if not is_unbound(end):
                 self.conflict = end if isinstance(end, TypeMismatch) else TypeMismatch("unbound", UNBOUND, end)
                 self._last = UNBOUND if isinstance(end, TypeMismatch) else end
-            return is_unbound(end)
+            # What nobody reads before an iteration binds it is not looked at: another pass would be the same trace.
+            return is_unbound(end) or self.start is not UNBOUND
         if is_unbound(end) or isinstance(end, TypeMismatch):
             self.conflict = end if isinstance(end, TypeMismatch) else TypeMismatch("unbound", self.start, end)
             return False
@@ -549,15 +551,15 @@ class LoopVars:
             for key in self._added
             if (held := self._locations[key][1]).is_invariant(side.final_values[key], side)
         }
-        repeats, same = self._repeats and len(gone) == len(self._added), True
+        repeats, found = self._repeats and len(gone) == len(self._added), [(True, True)]
         self._locations = {key: place for key, place in self._locations.items() if key not in gone}
         self._added = []
         for name, held in self._names.items():
-            if values is not None and not held.unify(values.get(name, UNBOUND), side, asks):
-                same = False
+            if values is not None:
+                found.append(held.unify(values.get(name, UNBOUND), side, asks))
         for key, (place, _) in side.undo_log.items():
             if key in self._locations:
-                same = self._locations[key][1].unify(side.final_values[key], side, asks) and same
+                found.append(self._locations[key][1].unify(side.final_values[key], side, asks))
             elif (
                 not repeats
                 and key not in gone
@@ -570,12 +572,13 @@ class LoopVars:
                     _LoopVar(place.get(), self._may_choose, self._max_iterations, self._is_known, may_grow),
                 )
                 self._added.append(key)
-        self._repeats = same
+        same, is_known = map(all, zip(*found))
+        self._repeats = same and is_known
         same = same and not self._added and not any(held.carried_leaves() for held in gone.values())
         if same and values is not None and not self._is_settled:
-            self._is_settled = True
-            return not self._drop_invariants(values, side)
-        return same
+            self._is_settled = is_known
+            same = not self._drop_invariants(values, side)
+        return same and is_known
 
     def _drop_invariants(self, values: dict[str, Any], side: Branch) -> bool:
         """Whether tensors that no iteration changes are carried no longer."""
