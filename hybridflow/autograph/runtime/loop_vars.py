@@ -551,15 +551,15 @@ class LoopVars:
             for key in self._added
             if (held := self._locations[key][1]).is_invariant(side.final_values[key], side)
         }
-        repeats, found = self._repeats and len(gone) == len(self._added), [(True, True)]
+        repeats, kept = self._repeats and len(gone) == len(self._added), [(True, True)]
         self._locations = {key: place for key, place in self._locations.items() if key not in gone}
         self._added = []
         for name, held in self._names.items():
             if values is not None:
-                found.append(held.unify(values.get(name, UNBOUND), side, asks))
+                kept.append(held.unify(values.get(name, UNBOUND), side, asks))
         for key, (place, _) in side.undo_log.items():
             if key in self._locations:
-                found.append(self._locations[key][1].unify(side.final_values[key], side, asks))
+                kept.append(self._locations[key][1].unify(side.final_values[key], side, asks))
             elif (
                 not repeats
                 and key not in gone
@@ -572,7 +572,7 @@ class LoopVars:
                     _LoopVar(place.get(), self._may_choose, self._max_iterations, self._is_known, may_grow),
                 )
                 self._added.append(key)
-        same, is_known = map(all, zip(*found))
+        same, is_known = map(all, zip(*kept))
         self._repeats = same and is_known
         same = same and not self._added and not any(held.carried_leaves() for held in gone.values())
         if same and values is not None and not self._is_settled:

@@ -74,9 +74,9 @@ class Scope:
 
 def names_bound(nodes: Iterable[ast.AST]) -> set[str]:
     """The names that nodes bind, or delete, in the scope that they stand in."""
-    found: set[str] = set()
-    _add_names(nodes, found, set(), set())
-    return found
+    names: set[str] = set()
+    _add_names(nodes, names, set(), set())
+    return names
 
 
 def _add_names(nodes: Iterable[ast.AST], bound: set[str], global_: set[str], outer: set[str]) -> None:

@@ -26,16 +26,16 @@ _fields = _Fields()
 
 def children(node: ast.AST) -> list[ast.AST]:
     """The nodes right below one in their order, without contexts."""
-    found: list[ast.AST] = []
+    nodes: list[ast.AST] = []
     for name in _fields[node.__class__]:
         value = getattr(node, name, None)
         if value.__class__ is list:
             for item in value:
                 if isinstance(item, ast.AST):
-                    found.append(item)
+                    nodes.append(item)
         elif isinstance(value, ast.AST):
-            found.append(value)
-    return found
+            nodes.append(value)
+    return nodes
 
 
 def walk(*tops: ast.AST) -> Iterator[ast.AST]:
