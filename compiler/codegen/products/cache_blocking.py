@@ -50,6 +50,8 @@ def tiles_for(target: Target, form: PackedFormat, m: Extent, n: Extent) -> list[
     # instructions need registers themselves, and gain nothing from a large tile.
     simple = target.fma if dt.is_float(dtype) else dtype.itemsize == 4
     registers = target.registers - 1 if simple or form.group > 1 else 8
+    if form.multiply is MultiplyKind.WORDS and m != 1:  # a product is in a register before it is added
+        registers -= 1
     chains = form.accumulators
     extra = 1 if form.multiply is MultiplyKind.SIGNED_BYTES else 0  # rows of sums
     tiles = [

@@ -55,6 +55,7 @@ def products(target: Target) -> list[ProductFacts]:
     """Of several sizes, and of ways to lie and dtypes that make a difference."""
     result = [product(target, *size, lies=lies) for size in SIZES for lies in ("nn", "nt", "tn")]
     result += [product(target, 200, 300, 120, dtype) for dtype in ("float64", "int8", "int32")]
+    result.append(product(target, 512, 512, 512, "int8"))
     result.append(product(target, 1, 300, 200, by_lanes=True))
     result.append(product(target, 300, 200, 300, lies="nt", symmetric=True))
     return result
