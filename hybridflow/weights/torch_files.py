@@ -15,6 +15,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from hybridflow.errors import CheckpointError
 from hybridflow.weights import archives
 from hybridflow.weights.arrays import MAX_DEPTH, Entry, check_count, unread
 
@@ -172,9 +173,11 @@ class _Reader(_Unpickler):
             return self._known[module, name]
         if module in ("torch", "torch.storage") and name in _STORAGES:
             return _Kind(_STORAGES[name])
-        raise pickle.UnpicklingError(
-            f"it names {module}.{name}, which is not read, as that could run code. Save a state_dict() of tensors"
-        )
+        if module.split(".")[0] == "__torch__":
+            text = f"it is a program of TorchScript, {module}.{name}. Save its state_dict() by torch.save."
+            raise CheckpointError("weights", text, "")
+        text = f"it names {module}.{name}, which is not read, as that could run code. Save a state_dict() of tensors"
+        raise pickle.UnpicklingError(text)
 
     def load(self) -> Any:
         try:

@@ -158,6 +158,14 @@ def test_pickles_that_name_anything_else_are_refused(function: Any, tmp_path: Pa
         hf.weights.read(tmp_path / "a.pt")
 
 
+def test_programs_of_torchscript_are_said_to_be_such_and_not_damaged(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.pt", "w") as archive:
+        archive.writestr("x/data.pkl", b"\x80\x02c__torch__.net\nNet\n)\x81}b.")
+    with pytest.raises(hf.errors.CheckpointError, match=r"program of TorchScript, __torch__\.net\.Net") as caught:
+        hf.weights.read(tmp_path / "a.pt")
+    assert "damaged" not in str(caught.value)
+
+
 HOSTILE = {
     "sets attributes of what it names": b"\x80\x02ccollections\nOrderedDict\n}U\x01aK\x01sb.",
     "refers to itself": b"\x80\x02}q\0U\x01ah\0s.",
