@@ -13,7 +13,7 @@ from hybridflow.core.context import current, now
 from hybridflow.core.method_install import give
 from hybridflow.core.promotion import weak_kind
 from hybridflow.core.tensor import Tensor
-from hybridflow.core.type_aliases import DTypeLike
+from hybridflow.core.type_aliases import ArrayLike, DTypeLike
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor, cast
@@ -114,17 +114,17 @@ def _batch_scatter_update(
     return _changed(self, "rows_set_in_batch", sparse_delta)
 
 
-def _sparse_read(self: Variable, indices: Any, name: str | None = None) -> Tensor:
+def _sparse_read(self: Variable, indices: ArrayLike, name: str | None = None) -> Tensor:
     """The rows at the indices."""
     return take(self, indices, axis=0)
 
 
-def _gather_nd(self: Variable, indices: Any, name: str | None = None) -> Tensor:
+def _gather_nd(self: Variable, indices: ArrayLike, name: str | None = None) -> Tensor:
     """What is at places: ``hf.gather_nd(variable, indices)``."""
     return gather_nd(self, indices)
 
 
-def _scatter_nd_add(self: Variable, indices: Any, updates: Any, name: str | None = None) -> Variable:
+def _scatter_nd_add(self: Variable, indices: ArrayLike, updates: ArrayLike, name: str | None = None) -> Variable:
     """Add ``updates`` at places, and return the variable.
 
     The last axis of ``indices`` holds one position for each leading axis of the variable.
@@ -132,22 +132,22 @@ def _scatter_nd_add(self: Variable, indices: Any, updates: Any, name: str | None
     return _changed(self, "added_at", indices, updates)
 
 
-def _scatter_nd_sub(self: Variable, indices: Any, updates: Any, name: str | None = None) -> Variable:
+def _scatter_nd_sub(self: Variable, indices: ArrayLike, updates: ArrayLike, name: str | None = None) -> Variable:
     """Subtract ``updates`` at places, see ``scatter_nd_add``, and return the variable."""
     return _changed(self, "subtracted_at", indices, updates)
 
 
-def _scatter_nd_update(self: Variable, indices: Any, updates: Any, name: str | None = None) -> Variable:
+def _scatter_nd_update(self: Variable, indices: ArrayLike, updates: ArrayLike, name: str | None = None) -> Variable:
     """Set ``updates`` at places, see ``scatter_nd_add``, and return the variable."""
     return _changed(self, "set_at", indices, updates)
 
 
-def _scatter_nd_max(self: Variable, indices: Any, updates: Any, name: str | None = None) -> Variable:
+def _scatter_nd_max(self: Variable, indices: ArrayLike, updates: ArrayLike, name: str | None = None) -> Variable:
     """Keep the largest of what is there and ``updates`` at places, see ``scatter_nd_add``, and return the variable."""
     return _changed(self, "largest_at", indices, updates)
 
 
-def _scatter_nd_min(self: Variable, indices: Any, updates: Any, name: str | None = None) -> Variable:
+def _scatter_nd_min(self: Variable, indices: ArrayLike, updates: ArrayLike, name: str | None = None) -> Variable:
     """Keep the smallest of what is there and ``updates`` at places, see ``scatter_nd_add``, and return the variable."""
     return _changed(self, "smallest_at", indices, updates)
 
@@ -193,7 +193,7 @@ def _fits(variable: Variable, tensor: Tensor) -> bool:
     return bool(new.dtype == old.dtype and new.shape == old.shape)
 
 
-def _fitting(variable: Variable, value: Any) -> Tensor:
+def _fitting(variable: Variable, value: ArrayLike) -> Tensor:
     """What is assigned, as a tensor of the variable's type."""
     is_tensor = isinstance(value, (Tensor, Variable))
     tensor = as_tensor(value, "assign", None if is_tensor else variable.dtype)

@@ -53,7 +53,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     return result
 
 
-def _condition(stage: str, value: Any) -> Tensor:
+def _condition(stage: str, value: ArrayLike) -> Tensor:
     condition = as_tensor(value, stage)
     if not dtypes.is_bool(condition.dtype):
         raise DTypeError(stage, f"a condition is {condition.type}. Expected bool.")

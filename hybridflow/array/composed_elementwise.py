@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -210,7 +209,7 @@ def _scaled(stage: str, x: ArrayLike, factor: float) -> Tensor:
 # ---- smaller and larger, signs and parts
 
 
-def _either(stage: str, join: Callable[..., Tensor], x1: Any, x2: Any) -> Tensor:
+def _either(stage: str, join: Callable[..., Tensor], x1: ArrayLike, x2: ArrayLike) -> Tensor:
     """As ``join``, where NaN counts as missing."""
     x1, x2 = broadcast_all(stage, common_dtype(stage, (x1, x2)))
     if not dtypes.is_float(x1.dtype):

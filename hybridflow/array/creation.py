@@ -106,7 +106,7 @@ def wanted_size(shape: Shape) -> Extent:
 
 
 @entered
-def from_dlpack(x: Any, /, device: str | None = None, copy: bool | None = None) -> Tensor:
+def from_dlpack(x: ArrayLike, /, device: str | None = None, copy: bool | None = None) -> Tensor:
     """A tensor over the buffer of ``x``, which exports DLPack (torch, JAX, CuPy, NumPy ...), without a copy.
 
     Its owner must not write to the buffer while the tensor is used; pass ``copy=True`` otherwise. Compiled functions
@@ -139,7 +139,7 @@ def _sharing() -> tuple[Any, Any]:
     return dlpack, interop
 
 
-def _from_capsule(x: Any, copy: bool | None) -> Tensor:
+def _from_capsule(x: ArrayLike, copy: bool | None) -> Tensor:
     dlpack, foreign = _sharing()
     gpu_array = foreign.on_gpu(x, "from_dlpack")
     if gpu_array is not None:
@@ -408,12 +408,12 @@ def _check_ends(first: Any, last: Any, dtype: np.dtype[Any], is_float: bool) -> 
             check_integral(int(end), dtype, "arange")
 
 
-def _in_64_bits(value: Any) -> Any:
+def _in_64_bits(value: ArrayLike) -> Any:
     """An int as one of int64 that is equal to it modulo 2**64, as which numbers of uint64 are calculated."""
     return (value + 2**63) % 2**64 - 2**63 if isinstance(value, int) and not -(2**63) <= value < 2**63 else value
 
 
-def _number(value: Any, name: str) -> Any:
+def _number(value: ArrayLike, name: str) -> Any:
     """A bound of ``arange``."""
     if weak_kind(value) is None or (isinstance(value, Tensor) and dtypes.is_integer(value.dtype)):
         bound = value if isinstance(value, Tensor) else as_tensor(value, "arange")
@@ -518,7 +518,7 @@ def _diagonal(k: Any, stage: str) -> int:
     return max(-(2**62), min(2**62, type_rules.integer(stage, "k", k)))  # further out there are no elements either
 
 
-def _triangle(x: Any, k: int, stage: str, keep: Any) -> Tensor:
+def _triangle(x: ArrayLike, k: int, stage: str, keep: Any) -> Tensor:
     x = as_tensor(x, stage)
     if x.ndim < 2:
         raise ShapeError(stage, f"{x.type} is not a matrix or a stack of matrices.")
@@ -527,7 +527,7 @@ def _triangle(x: Any, k: int, stage: str, keep: Any) -> Tensor:
 
 
 @operation
-def tril(x: Any, /, k: int = 0) -> Tensor:
+def tril(x: ArrayLike, /, k: int = 0) -> Tensor:
     """Lower triangle: ``x`` with zeros above the ``k``-th diagonal of the last two axes.
 
     Args:
@@ -549,7 +549,7 @@ def tril(x: Any, /, k: int = 0) -> Tensor:
 
 
 @operation
-def triu(x: Any, /, k: int = 0) -> Tensor:
+def triu(x: ArrayLike, /, k: int = 0) -> Tensor:
     """Upper triangle: ``x`` with zeros below the ``k``-th diagonal of the last two axes.
 
     Args:

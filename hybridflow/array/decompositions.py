@@ -38,7 +38,7 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import Extent, broadcast_shapes
 from hybridflow.compiler.ops import TABLE
 from hybridflow.core.tensor import Tensor
-from hybridflow.core.type_aliases import DTypeLike
+from hybridflow.core.type_aliases import ArrayLike, DTypeLike
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, common_dtype, expand, float_operand, reshape_to, scalar
 from hybridflow.errors import ArgumentError, ShapeError, entered
@@ -104,7 +104,7 @@ class SVDResult(NamedTuple):
     Vh: Tensor
 
 
-def matrix(x: Any, stage: str) -> Tensor:
+def matrix(x: ArrayLike, stage: str) -> Tensor:
     """A matrix, or a stack of matrices, of a float dtype."""
     x = float_operand(x, stage)
     if x.ndim < 2:
@@ -127,7 +127,7 @@ def _rank(x: Tensor) -> Extent:
 
 
 @entered
-def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
+def cholesky(x: ArrayLike, /, *, upper: bool = False) -> Tensor:
     """The lower triangular L with ``L @ L.mH == x``, or the upper triangular U with ``U.mH @ U == x``.
 
     ``x`` is symmetric (complex: Hermitian) and positive definite; only one triangle of it is read.  The gradient is
@@ -153,7 +153,7 @@ def _adjoint(x: Tensor) -> Tensor:
     return conj(matrix_transpose(x)) if dtypes.is_complex(x.dtype) else matrix_transpose(x)
 
 
-def _right_hand_side(stage: str, x1: Any, x2: Any) -> tuple[Tensor, Tensor, bool]:
+def _right_hand_side(stage: str, x1: ArrayLike, x2: ArrayLike) -> tuple[Tensor, Tensor, bool]:
     """The matrices and right-hand sides of one dtype, in stacks of one shape; and whether those were one vector."""
     a, y = common_dtype(stage, [float_operand(v, stage) for v in (x1, x2)])
     a = matrix(a, stage)
@@ -174,7 +174,7 @@ def _in_dtype_of(x: Tensor, vector: bool) -> Tensor:
 
 
 @entered
-def solve(x1: Any, x2: Any, /) -> Tensor:
+def solve(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The x with ``x1 @ x == x2``; ``x2`` is one vector, or matrices whose columns are right-hand sides.
 
     Leading axes broadcast.  Raises LinAlgError for a singular matrix.
@@ -197,7 +197,7 @@ def solve(x1: Any, x2: Any, /) -> Tensor:
 
 
 @entered
-def triangular_solve(x1: Any, x2: Any, /, *, lower: bool = True, transpose: bool = False) -> Tensor:
+def triangular_solve(x1: ArrayLike, x2: ArrayLike, /, *, lower: bool = True, transpose: bool = False) -> Tensor:
     """Solve a triangular system: the x with ``x1 @ x == x2``, or ``x1.mT @ x == x2`` to ``transpose``.
 
     Only the ``lower`` or the upper triangle of ``x1`` is read. As ``solve`` otherwise.
@@ -223,7 +223,7 @@ def triangular_solve(x1: Any, x2: Any, /, *, lower: bool = True, transpose: bool
 
 
 @entered
-def cholesky_solve(x1: Any, x2: Any, /, *, upper: bool = False) -> Tensor:
+def cholesky_solve(x1: ArrayLike, x2: ArrayLike, /, *, upper: bool = False) -> Tensor:
     """Solve with a Cholesky factor: the x with ``a @ x == x2``, where ``x1`` is ``cholesky(a, upper=upper)``.
 
     Args:
@@ -251,7 +251,7 @@ def cholesky_solve(x1: Any, x2: Any, /, *, upper: bool = False) -> Tensor:
 
 
 @entered
-def lu_factor(x: Any, /) -> LUFactorResult:
+def lu_factor(x: ArrayLike, /) -> LUFactorResult:
     """LU decomposition with partial pivoting, in the form that ``lu_solve`` takes.
 
     A singular matrix is no error: it has zeros on the diagonal of its upper triangle.
@@ -314,7 +314,7 @@ def _unit_lower(both: Tensor) -> Tensor:
 
 
 @entered
-def lu(x: Any, /, *, permute_l: bool = False) -> Any:
+def lu(x: ArrayLike, /, *, permute_l: bool = False) -> Any:
     """LU decomposition with partial pivoting: ``P @ L @ U == x``.
 
     Gradients flow to ``L`` and ``U``, for matrices whose first ``min(m, n)`` pivots are not zero.
@@ -346,7 +346,7 @@ def lu(x: Any, /, *, permute_l: bool = False) -> Any:
 
 
 @entered
-def lstsq(x1: Any, x2: Any, /, *, rtol: Any = None) -> LstsqResult:
+def lstsq(x1: ArrayLike, x2: ArrayLike, /, *, rtol: Any = None) -> LstsqResult:
     """Least squares: the x for which ``x1 @ x`` comes nearest to ``x2``, the shortest one where there are several.
 
     Singular values up to ``rtol`` times the largest count as zero (see ``pinv``).  Gradients are those of matrices
@@ -380,7 +380,7 @@ def lstsq(x1: Any, x2: Any, /, *, rtol: Any = None) -> LstsqResult:
 
 
 @entered
-def inv(x: Any, /) -> Tensor:
+def inv(x: ArrayLike, /) -> Tensor:
     """The inverse.  Raises LinAlgError for a singular matrix; ``solve`` is quicker and more exact.
 
     Args:
@@ -399,7 +399,7 @@ def inv(x: Any, /) -> Tensor:
 
 
 @entered
-def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
+def pinv(x: ArrayLike, /, *, rtol: Any = None) -> Tensor:
     """The Moore-Penrose pseudo-inverse, where singular values up to ``rtol`` times the largest count as zero.
 
     ``rtol`` is a number, or one for each matrix; by default the larger extent times the dtype's epsilon.
@@ -445,7 +445,7 @@ def _epsilon(dtype: DTypeLike) -> float:
 
 
 @entered
-def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
+def matrix_rank(x: ArrayLike, /, *, rtol: Any = None) -> Tensor:
     """How many singular values are larger than ``rtol`` (see ``pinv``) times the largest, as int64.
 
     Args:
@@ -475,7 +475,7 @@ def _count_above(values: Tensor, limit: Tensor) -> Tensor:
 
 
 @entered
-def det(x: Any, /) -> Tensor:
+def det(x: ArrayLike, /) -> Tensor:
     """The determinant; 0 for a singular matrix.
 
     Args:
@@ -494,7 +494,7 @@ def det(x: Any, /) -> Tensor:
 
 
 @entered
-def slogdet(x: Any, /) -> SlogdetResult:
+def slogdet(x: ArrayLike, /) -> SlogdetResult:
     """The sign of the determinant (0 for a singular matrix), and the natural logarithm of its magnitude, which does not
     overflow.
 
@@ -514,7 +514,7 @@ def slogdet(x: Any, /) -> SlogdetResult:
 
 
 @entered
-def qr(x: Any, /, *, mode: str = "reduced") -> Any:
+def qr(x: ArrayLike, /, *, mode: str = "reduced") -> Any:
     """QR decomposition: ``Q`` with orthonormal columns and an upper triangular ``R`` with ``Q @ R == x``.
 
     With mode "reduced", ``Q`` has as many columns as the smaller extent of ``x``; with "complete" it is square.
@@ -543,7 +543,7 @@ def qr(x: Any, /, *, mode: str = "reduced") -> Any:
 
 
 @entered
-def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
+def svd(x: ArrayLike, /, *, full_matrices: bool = True) -> SVDResult:
     """Singular value decomposition (SVD): ``U``, ``S`` and ``Vh`` with ``(U * S[..., None, :]) @ Vh == x``, singular
     values in descending order.
 
@@ -570,7 +570,7 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
 
 
 @entered
-def svdvals(x: Any, /) -> Tensor:
+def svdvals(x: ArrayLike, /) -> Tensor:
     """The singular values in descending order.
 
     Args:
@@ -590,7 +590,7 @@ def svdvals(x: Any, /) -> Tensor:
 
 
 @entered
-def eigh(x: Any, /) -> EighResult:
+def eigh(x: ArrayLike, /) -> EighResult:
     """The eigenvalues of a symmetric (complex: Hermitian) matrix, whose lower triangle is read, in ascending order, and
     the eigenvectors as columns.  The gradient is that of such a matrix.
 
@@ -613,7 +613,7 @@ def eigh(x: Any, /) -> EighResult:
 
 
 @entered
-def eigvalsh(x: Any, /) -> Tensor:
+def eigvalsh(x: ArrayLike, /) -> Tensor:
     """The eigenvalues of a symmetric matrix, whose lower triangle is read, in ascending order.
 
     Args:
@@ -631,14 +631,14 @@ def eigvalsh(x: Any, /) -> Tensor:
     return computed("eigvalsh", matrix(x, "eigvalsh"))[0]
 
 
-def _parts(x: Any, stage: str) -> list[Tensor]:
+def _parts(x: ArrayLike, stage: str) -> list[Tensor]:
     """A real matrix, or the two parts of a complex one."""
     x = matrix(x, stage)
     return [real(x), imag(x)] if dtypes.is_complex(x.dtype) else [x]
 
 
 @entered
-def eig(x: Any, /) -> EigResult:
+def eig(x: ArrayLike, /) -> EigResult:
     """The eigenvalues of a square matrix, in no order, and the eigenvectors as columns of length 1: complex numbers.
 
     Gradients of eigenvectors are those of functions that do not depend on the phase of each.  Where eigenvalues are
@@ -663,7 +663,7 @@ def eig(x: Any, /) -> EigResult:
 
 
 @entered
-def eigvals(x: Any, /) -> Tensor:
+def eigvals(x: ArrayLike, /) -> Tensor:
     """The eigenvalues of a square matrix, in no order: complex numbers.
 
     Args:

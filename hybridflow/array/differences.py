@@ -25,14 +25,14 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.ops import type_rules
 from hybridflow.core.tensor import Tensor
-from hybridflow.core.type_aliases import ArrayLike
+from hybridflow.core.type_aliases import ArrayLike, AxisLike
 from hybridflow.eager.operands import as_tensor, cast, exclusive, expand, float_operand, reshape_to
 from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, ShapeError
 
 
 @operation
-def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+def diff(x: ArrayLike, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
     """Finite differences: ``x[i + 1] - x[i]`` along ``axis``, ``n`` times; of bools where neighbours differ.
     ``prepend`` and ``append`` are put in front of ``x`` and behind it first, a scalar once in each place.  Unsigned
     integers wrap around.
@@ -106,7 +106,7 @@ def ediff1d(x: ArrayLike, /, to_end: Any = None, to_begin: Any = None) -> Tensor
 
 
 @operation
-def trapezoid(y: ArrayLike, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
+def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
     """Integral by the trapezoidal rule, along an axis.
 
     Args:
@@ -144,7 +144,7 @@ def trapezoid(y: ArrayLike, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Ten
 
 
 @operation
-def gradient(f: ArrayLike, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+def gradient(f: ArrayLike, *varargs: Any, axis: AxisLike = None, edge_order: int = 1) -> Any:
     """Gradient of sampled values: central differences of second order, one-sided ones at the ends.
 
     ``hf.grad`` differentiates functions.
@@ -178,7 +178,7 @@ def gradient(f: ArrayLike, *varargs: Any, axis: Any = None, edge_order: int = 1)
     return results[0] if len(results) == 1 else results
 
 
-def _in_order(f: Tensor, axis: Any) -> list[int]:
+def _in_order(f: Tensor, axis: AxisLike) -> list[int]:
     return [type_rules.axis("gradient", f.type, k) for k in (axis if isinstance(axis, (list, tuple)) else [axis])]
 
 

@@ -39,7 +39,7 @@ from hybridflow.compiler.ir.types import Extent, Shape, product
 from hybridflow.compiler.ops import TABLE, type_rules
 from hybridflow.core.promotion import default_float, default_int, to_dtype, weak_kind
 from hybridflow.core.tensor import Operators, Tensor
-from hybridflow.core.type_aliases import DTypeLike
+from hybridflow.core.type_aliases import ArrayLike, DTypeLike, ShapeLike
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, scalar, to_shape
 from hybridflow.eager.public_op import operation
@@ -119,7 +119,7 @@ class Source:
 
     @operation
     def uniform(
-        self, shape: Any = None, minval: Any = 0.0, maxval: Any = 1.0, dtype: DTypeLike = default_float
+        self, shape: Any = None, minval: ArrayLike = 0.0, maxval: ArrayLike = 1.0, dtype: DTypeLike = default_float
     ) -> Tensor:
         """Floats in [``minval``, ``maxval``): ``minval + u * (maxval - minval)``.
 
@@ -138,7 +138,9 @@ class Source:
         return where(less(values, high), values, low)  # rounding may reach the open end
 
     @operation
-    def normal(self, shape: Any = None, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
+    def normal(
+        self, shape: Any = None, mean: ArrayLike = 0.0, stddev: ArrayLike = 1.0, dtype: DTypeLike = default_float
+    ) -> Tensor:
         """Normally distributed floats, by Box and Muller: ``sqrt(-2 log(1 - u)) * cos(2 pi v)`` from two uniforms each.
 
         float32 values lie within 5.8 standard deviations, float64 ones within 8.6.  Complex numbers have the variance
@@ -156,7 +158,7 @@ class Source:
         values = multiply(radius, cos(multiply(v, 2.0 * math.pi)))
         return cast(add(multiply(values, stddev), mean), out_dtype)
 
-    def _complex_normal(self, shape: Any, mean: Any, stddev: Any, found: Any) -> Tensor:
+    def _complex_normal(self, shape: Any, mean: ArrayLike, stddev: ArrayLike, found: Any) -> Tensor:
         check_scale("random.normal", "stddev", stddev)
         shape, mean, stddev = parameters_of("random.normal", shape, found, mean=mean, stddev=stddev)
         u, v = self._units(shape, dtypes.part_dtype(found), 2)
@@ -166,7 +168,7 @@ class Source:
 
     @operation
     def truncated_normal(
-        self, shape: Any = None, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = default_float
+        self, shape: Any = None, mean: ArrayLike = 0.0, stddev: ArrayLike = 1.0, dtype: DTypeLike = default_float
     ) -> Tensor:
         """Normally distributed floats within two standard deviations, as if others were drawn again: by the inverse of
         the distribution's function, from one uniform each.
@@ -187,7 +189,7 @@ class Source:
         return cast(add(multiply(values, stddev), mean), out_dtype)
 
     @operation
-    def exponential(self, shape: Any = None, rate: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
+    def exponential(self, shape: Any = None, rate: ArrayLike = 1.0, dtype: DTypeLike = default_float) -> Tensor:
         """Exponentially distributed floats with mean ``1 / rate``.
 
         Raises ArgumentError for a number below 0 as ``rate``.
@@ -200,7 +202,9 @@ class Source:
         return cast(negative(log(subtract(1.0, unit))) / rate, out_dtype)
 
     @operation
-    def laplace(self, shape: Any = None, mean: Any = 0.0, scale: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
+    def laplace(
+        self, shape: Any = None, mean: ArrayLike = 0.0, scale: ArrayLike = 1.0, dtype: DTypeLike = default_float
+    ) -> Tensor:
         """Floats of the double exponential distribution around ``mean``, whose standard deviation is ``scale`` times
         sqrt(2).  Raises ArgumentError for a number below 0 as ``scale``."""
         out_dtype = float_dtype(dtype, "random.laplace")
@@ -283,7 +287,7 @@ class Source:
         offsets = self._below(high - low, to_shape(shape, "random.randint"))
         return add(cast(offsets, out_dtype), scalar(low, out_dtype, "random.randint"))
 
-    def _between(self, minval: Any, maxval: Any, shape: Shape, dtype: np.dtype[Any]) -> Tensor:
+    def _between(self, minval: ArrayLike, maxval: ArrayLike, shape: Shape, dtype: np.dtype[Any]) -> Tensor:
         """``randint`` with bounds whose values need not be known."""
         bounds = [as_tensor(bound, "random.randint") for bound in (minval, maxval)]
         for bound in bounds:
@@ -305,7 +309,7 @@ class Source:
         return remainder(self._words64(shape), scalar(count, dtypes.uint64, "random"))
 
     @operation
-    def categorical(self, logits: Any, shape: Any = (), dtype: DTypeLike = default_int) -> Tensor:
+    def categorical(self, logits: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = default_int) -> Tensor:
         """Positions along the last axis of ``logits``, drawn with probabilities ``softmax(logits)``.
 
         ``shape`` extents come in front.  A class whose logit is -inf is never drawn.
@@ -355,7 +359,7 @@ class Source:
     shuffle = permutation
 
     @entered
-    def choice(self, a: Any, shape: Any = (), replace: bool = True, p: Any = None) -> Tensor:
+    def choice(self, a: ArrayLike, shape: ShapeLike = (), replace: bool = True, p: ArrayLike | None = None) -> Tensor:
         """Elements of ``a`` (of 0 to ``a - 1`` for an int; slices along the first axis) at random, in ``shape``.
 
         ``replace`` says whether one may come several times.  ``p`` are the probabilities of the elements; what they
@@ -429,7 +433,7 @@ def _counted(count: Extent) -> Tensor:
     return apply(TABLE["iota"], shape=(count,), axis=0, dtype=default_int)
 
 
-def _weights(p: Any, count: Any, needed: Extent, stage: str) -> Tensor:
+def _weights(p: ArrayLike, count: Any, needed: Extent, stage: str) -> Tensor:
     """Probabilities of ``count`` elements as float64, checked where they are known."""
     weights = as_tensor(p, stage)
     if weights.dtype == dtypes.bool_ or weights.ndim != 1 or weights.shape[0] != count:

@@ -44,12 +44,12 @@ from hybridflow.errors import ArgumentError, DTypeError, entered, of_user
 # ---- the shapes of elementwise functions
 
 
-def _binary(op: Any, x: Any, y: Any) -> Tensor:
+def _binary(op: Any, x: ArrayLike, y: ArrayLike) -> Tensor:
     """``op`` on operands of one promoted dtype."""
     return _quickly(op, _promoted, x, y)
 
 
-def _quickly(op: Any, body: Callable[[Any, Any, Any], Tensor], x: Any, y: Any) -> Tensor:
+def _quickly(op: Any, body: Callable[[Any, Any, Any], Tensor], x: ArrayLike, y: ArrayLike) -> Tensor:
     """``body(op, x, y)``, by native code or as a whole where that can be."""
     if not busy.value or reasons.none_here():
         out = try_binary(op, x, y)
@@ -60,7 +60,7 @@ def _quickly(op: Any, body: Callable[[Any, Any, Any], Tensor], x: Any, y: Any) -
     return body(op, x, y)
 
 
-def _at_once(op: Any, x: Any, y: Any) -> Tensor | None:
+def _at_once(op: Any, x: ArrayLike, y: ArrayLike) -> Tensor | None:
     """What native code gives while nothing records, or NumPy before there is any; else None: there may be a plan."""
     native = natives.get(op)
     if native is None:
@@ -69,7 +69,7 @@ def _at_once(op: Any, x: Any, y: Any) -> Tensor | None:
     return None if out is NotImplemented else out
 
 
-def _operator(op: Any, body: Callable[[Any, Any, Any], Tensor], x: Any, y: Any) -> Tensor:
+def _operator(op: Any, body: Callable[[Any, Any, Any], Tensor], x: ArrayLike, y: ArrayLike) -> Tensor:
     """As ``_quickly``, of an op behind one of Python's operators, which is a function with plans of its own."""
     try:
         if not busy.value or reasons.none_here():
@@ -106,10 +106,10 @@ _taped: dict[Any, Callable[..., Tensor]] = {}  # functions that are one op in al
 
 
 def _named(op: Any, body: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    def of_one(x: Any) -> Tensor:
+    def of_one(x: ArrayLike) -> Tensor:
         return body(op, x)
 
-    def of_two(x: Any, y: Any) -> Tensor:
+    def of_two(x: ArrayLike, y: ArrayLike) -> Tensor:
         out = try_binary(op, x, y) if not busy.value or reasons.none_here() else None
         return body(op, x, y) if out is None else out
 
@@ -140,7 +140,7 @@ def _alike(x: Any, y: Any) -> bool:
     return a.dtype is b.dtype and a.shape == b.shape and type(a) is type(b)  # scalars may have to change devices
 
 
-def _float_binary(op: Any, x: Any, y: Any) -> Tensor:
+def _float_binary(op: Any, x: ArrayLike, y: ArrayLike) -> Tensor:
     """``op``, which takes floats only: integers and bools become float32."""
     return _quickly(op, _promoted_to_float, x, y)
 
@@ -155,7 +155,7 @@ def _promoted_to_float(op: Any, x: Any, y: Any) -> Tensor:
     return apply(op, *aligned(stage, dtype, x, y))
 
 
-def _unary(op: Any, x: Any) -> Tensor:
+def _unary(op: Any, x: ArrayLike) -> Tensor:
     """``op`` on an operand of any dtype."""
     try:
         out = try_unary(op, x) if not busy.value or reasons.none_here() else None
@@ -164,7 +164,7 @@ def _unary(op: Any, x: Any) -> Tensor:
         raise of_user(error)  # noqa: B904  # the very error
 
 
-def _unary_operator(op: Any, x: Any) -> Tensor:
+def _unary_operator(op: Any, x: ArrayLike) -> Tensor:
     """As ``_unary``, of an op behind one of Python's operators."""
     try:
         if type(x) is Variable or (busy.value and only_tape() is not None):
@@ -175,25 +175,25 @@ def _unary_operator(op: Any, x: Any) -> Tensor:
         raise of_user(error)  # noqa: B904  # the very error
 
 
-def _float_unary(op: Any, x: Any) -> Tensor:
+def _float_unary(op: Any, x: ArrayLike) -> Tensor:
     """``op``, which takes floats only: integers and bools become float32."""
     out = try_unary(op, x) if not busy.value or reasons.none_here() else None
     return apply(op, float_operand(x, op.name)) if out is None else out
 
 
-def _rounding(op: Any, x: Any) -> Tensor:
+def _rounding(op: Any, x: ArrayLike) -> Tensor:
     """Integers are round already."""
     x = as_tensor(x, op.name)
     return exclusive(x) if dtypes.is_integer(x.dtype) else apply(op, x)
 
 
-def _logical(op: Any, x: Any, y: Any) -> Tensor:
+def _logical(op: Any, x: ArrayLike, y: ArrayLike) -> Tensor:
     """``op`` on truth values: anything but zero is true."""
     tensors = (as_tensor(x, op.name, dtypes.bool_), as_tensor(y, op.name, dtypes.bool_))
     return apply(op, *broadcast_all(op.name, tensors))
 
 
-def _classify(op: Any, x: Any, of_integers: bool) -> Tensor:
+def _classify(op: Any, x: ArrayLike, of_integers: bool) -> Tensor:
     """A predicate about floats, which is the same for every integer."""
     x = as_tensor(x, op.name)
     if dtypes.is_inexact(x.dtype):
@@ -373,7 +373,7 @@ def pow(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 power = pow
 
 
-def _power_by_value(x1: Any, x2: Tensor) -> Tensor:
+def _power_by_value(x1: ArrayLike, x2: Tensor) -> Tensor:
     """A power by a NumPy scalar that an argument of a traced function is: what it is for the value that comes."""
     base = strong(x1, "pow")
     out = _binary(TABLE["pow"], base, x2)
@@ -1187,7 +1187,7 @@ def _next_of_narrow(x: Tensor, y: Tensor) -> Tensor:
 # ---- complex numbers and their parts
 
 
-def _number(x: Any, stage: str) -> Tensor:
+def _number(x: ArrayLike, stage: str) -> Tensor:
     tensor = as_tensor(x, stage)
     if dtypes.is_bool(tensor.dtype):
         raise DTypeError(stage, f"{tensor.type} is bool, which is no number; convert it with hf.astype.")

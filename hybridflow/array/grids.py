@@ -205,7 +205,7 @@ def _unraveled(places: Tensor, extents: Shape) -> tuple[Tensor, ...]:
     return tuple(reversed([*result, places])) if extents else ()
 
 
-def _integers(stage: str, value: Any) -> Tensor:
+def _integers(stage: str, value: ArrayLike) -> Tensor:
     x = as_tensor(value, stage, default_int if isinstance(value, (list, tuple)) and not len(value) else None)
     if not dtypes.is_integer(x.dtype):
         raise DTypeError(stage, f"positions are {x.type}. Expected integers.")

@@ -129,7 +129,7 @@ def _least_length(minlength: Any) -> int:
 _PART = 1 << 18  # numbers that are counted at once
 
 
-def _small_integers(x: Any) -> np.ndarray | None:
+def _small_integers(x: ArrayLike) -> np.ndarray | None:
     """Many integers along one axis, of less than 64 bits, that are known outside of a trace; None for others."""
     if not isinstance(x, (Tensor, Variable)) or now().trace is not None:
         return None
@@ -152,7 +152,7 @@ def _counted_in_parts(array: np.ndarray, minlength: Any, length: Any) -> Tensor:
     return wrap(total)
 
 
-def _weights(stage: str, weights: Any, x: Tensor) -> Tensor | None:
+def _weights(stage: str, weights: ArrayLike, x: Tensor) -> Tensor | None:
     """Weights along one axis, in the dtype of their sums."""
     if weights is None:
         return None
@@ -210,7 +210,7 @@ def histogram(
 
 @entered
 def histogramdd(
-    sample: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
+    sample: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: ArrayLike | None = None
 ) -> HistogramND:
     """How many points lie in each bin of a grid, as float64, and the edges of the bins of each axis.
 

@@ -22,7 +22,7 @@ from hybridflow.compiler.ops import TABLE, type_rules
 from hybridflow.core.context import busy, reasons
 from hybridflow.core.promotion import default_float, default_int, to_dtype
 from hybridflow.core.tensor import Operators, Tensor, wrap
-from hybridflow.core.type_aliases import DTypeLike
+from hybridflow.core.type_aliases import ArrayLike, DTypeLike
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import (
     as_tensor,
@@ -88,7 +88,7 @@ def getitem(x: Any, key: Any) -> Tensor:
     return _lookup(x, entries, together=places == list(range(places[0], places[-1] + 1)))
 
 
-def _taken(x: Any, key: Any) -> Tensor | None:
+def _taken(x: ArrayLike, key: Any) -> Tensor | None:
     """NumPy's own way for one mask, or one tensor of positions, while nothing records: elements change places and not
     their bits.  None where there is none, or an error to explain."""
     if type(x) is not Tensor or type(key) is not Tensor:
@@ -365,7 +365,7 @@ def _linear_index(indices: list[Tensor], extents: Shape, x: Tensor) -> Tensor:
 # ---- functions
 
 
-def _indices(indices: Any, stage: str) -> Tensor:
+def _indices(indices: ArrayLike, stage: str) -> Tensor:
     found = as_tensor(indices, stage)
     if isinstance(indices, (list, tuple)) and len(indices) == 0:
         return cast(found, default_int)
@@ -382,7 +382,7 @@ def _signed(indices: Tensor) -> Tensor:
 
 
 @operation
-def take(x: Any, indices: Any, /, axis: int | None = None) -> Tensor:
+def take(x: ArrayLike, indices: ArrayLike, /, axis: int | None = None) -> Tensor:
     """The elements of ``x`` at ``indices`` along ``axis`` (needed unless ``x`` has one axis), which become the axes of
     ``indices``.  Raises IndexRangeError for a position out of range.
 
@@ -409,7 +409,7 @@ def take(x: Any, indices: Any, /, axis: int | None = None) -> Tensor:
 
 
 @operation
-def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Tensor:
+def take_along_axis(x: ArrayLike, indices: ArrayLike, /, axis: int = -1) -> Tensor:
     """For each element of ``indices``, the element of ``x`` at that position along ``axis`` and that place otherwise.
 
     Both have the same number of axes; the extents of the other axes broadcast.
@@ -451,7 +451,7 @@ def _matched(x: Tensor, indices: Tensor, axis: int, stage: str) -> tuple[Tensor,
 
 
 @operation
-def gather(params: Any, indices: Any, axis: int | None = None, batch_dims: int = 0) -> Tensor:
+def gather(params: ArrayLike, indices: ArrayLike, axis: int | None = None, batch_dims: int = 0) -> Tensor:
     """Gather slices of ``params`` along ``axis`` at ``indices``.
 
     The first ``batch_dims`` axes of both go together, and the one behind them is ``axis`` if it is not given. The
@@ -495,7 +495,7 @@ def gather(params: Any, indices: Any, axis: int | None = None, batch_dims: int =
 
 
 @operation
-def gather_nd(params: Any, indices: Any) -> Tensor:
+def gather_nd(params: ArrayLike, indices: ArrayLike) -> Tensor:
     """The elements or slices of ``params`` at the index vectors in the last axis of ``indices``; all of ``params`` for
     an index vector without elements.
 
@@ -524,7 +524,7 @@ def gather_nd(params: Any, indices: Any) -> Tensor:
 
 
 @operation
-def scatter_add(x: Any, indices: Any, updates: Any, axis: int = 0) -> Tensor:
+def scatter_add(x: ArrayLike, indices: ArrayLike, updates: ArrayLike, axis: int = 0) -> Tensor:
     """Scatter-add: ``x`` with ``updates`` added at ``indices`` along ``axis``; a position given twice receives both.
 
     Args:
@@ -556,7 +556,7 @@ def scatter_add(x: Any, indices: Any, updates: Any, axis: int = 0) -> Tensor:
 
 
 @operation
-def one_hot(indices: Any, depth: int, axis: int = -1, dtype: DTypeLike = default_float) -> Tensor:
+def one_hot(indices: ArrayLike, depth: int, axis: int = -1, dtype: DTypeLike = default_float) -> Tensor:
     """One-hot encoding: 1 at the position that each index names along a new axis of extent ``depth``, 0 elsewhere.
 
     An index outside [0, depth) gives zeros.

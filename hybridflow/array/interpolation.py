@@ -26,13 +26,14 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ops import type_rules
 from hybridflow.core.promotion import default_float
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.eager.operands import cast, common_dtype
 from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, ShapeError
 
 
 @operation
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Tensor:
+def interp(x: ArrayLike, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Tensor:
     """Linear interpolation: the value at ``x`` of the line through the points (``xp``, ``fp``).
 
     Integers and bools become float32. NaN in ``x`` stays.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hybridflow.core.type_aliases import ArrayLike
+
 __traits__ = ("makes tensors",)
 
 import math
@@ -38,7 +40,7 @@ def _stored_sum_dtype(dtype: DType) -> DType:
     return dtypes.float32 if dtypes.is_float(dtypes.wide_dtype(dtype)) else dtypes.int32
 
 
-def _factors(stage: str, x1: Any, x2: Any, sum_dtype: Any) -> tuple[Tensor, Tensor, DType]:
+def _factors(stage: str, x1: ArrayLike, x2: ArrayLike, sum_dtype: Any) -> tuple[Tensor, Tensor, DType]:
     """The operands of a product, and the dtype of its sums.  Stored numbers are read as they are: the conversion is a
     part of the product."""
     x, y = common_dtype(stage, (x1, x2))
@@ -52,7 +54,7 @@ def _factors(stage: str, x1: Any, x2: Any, sum_dtype: Any) -> tuple[Tensor, Tens
 
 
 @operation
-def matmul(x1: Any, x2: Any, /, sum_dtype: Any = None, precision: str | None = None) -> Tensor:
+def matmul(x1: ArrayLike, x2: ArrayLike, /, sum_dtype: Any = None, precision: str | None = None) -> Tensor:
     """Matrix product over the last axis of ``x1`` and the second to last of ``x2``; leading axes broadcast.
 
     A one-dimensional operand is a row on the left and a column on the right; the result lacks that axis.
@@ -126,7 +128,7 @@ def _matmul(x: Tensor, y: Tensor, dtype: DType, precision: str) -> Tensor:
 
 
 @operation
-def vecdot(x1: Any, x2: Any, /, axis: int = -1, sum_dtype: Any = None) -> Tensor:
+def vecdot(x1: ArrayLike, x2: ArrayLike, /, axis: int = -1, sum_dtype: Any = None) -> Tensor:
     """Vector dot product: the sum of products along ``axis``; the other axes broadcast.  Of complex numbers
     those of ``x1`` are conjugated.
 
@@ -160,7 +162,7 @@ def vecdot(x1: Any, x2: Any, /, axis: int = -1, sum_dtype: Any = None) -> Tensor
 
 
 @operation
-def outer(x1: Any, x2: Any, /) -> Tensor:
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """All products of the elements of two vectors: ``out[i, j] = x1[i] * x2[j]``.
 
     Args:
@@ -186,7 +188,7 @@ def outer(x1: Any, x2: Any, /) -> Tensor:
 
 
 @operation
-def kron(x1: Any, x2: Any, /) -> Tensor:
+def kron(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Kronecker product: ``x2`` times each element of ``x1``, in its place.
 
     Args:
@@ -211,7 +213,7 @@ def kron(x1: Any, x2: Any, /) -> Tensor:
 
 
 @operation
-def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Tensor:
+def tensordot(x1: ArrayLike, x2: ArrayLike, /, axes: Any = 2) -> Tensor:
     """The sum of products over ``axes``: that many last axes of ``x1`` with first ones of ``x2``, or two lists of axes.
 
     The other axes of ``x1``, then those of ``x2``, stay.
@@ -255,7 +257,7 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Tensor:
 
 
 @operation
-def diagonal(x: Any, /, offset: int = 0) -> Tensor:
+def diagonal(x: ArrayLike, /, offset: int = 0) -> Tensor:
     """The ``offset``-th diagonal of the last two axes, as the last axis.
 
     Args:
@@ -283,7 +285,7 @@ def diagonal(x: Any, /, offset: int = 0) -> Tensor:
 
 
 @operation
-def diag(x: Any, /, k: int = 0) -> Tensor:
+def diag(x: ArrayLike, /, k: int = 0) -> Tensor:
     """Diagonal of a matrix, or the matrix that has a vector as its diagonal and is 0 elsewhere.
 
     Args:
@@ -318,7 +320,7 @@ def diag(x: Any, /, k: int = 0) -> Tensor:
 
 
 @operation
-def trace(x: Any, /, offset: int = 0, dtype: DTypeLike | None = None) -> Tensor:
+def trace(x: ArrayLike, /, offset: int = 0, dtype: DTypeLike | None = None) -> Tensor:
     """The sum of the ``offset``-th diagonal of the last two axes, in ``dtype`` where one is given.
 
     Args:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hybridflow.array.decompositions import computed, matrix
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.errors import entered
 
 
 @entered
-def expm(x: Any, /) -> Tensor:
+def expm(x: ArrayLike, /) -> Tensor:
     """The matrix exponential ``I + x + x @ x / 2 + ...``, by scaling and squaring.
 
     Args:
@@ -29,7 +28,7 @@ def expm(x: Any, /) -> Tensor:
 
 
 @entered
-def sqrtm(x: Any, /) -> Tensor:
+def sqrtm(x: ArrayLike, /) -> Tensor:
     """The principal square root: the y with ``y @ y == x`` whose eigenvalues have no negative real part.
 
     A symmetric matrix may have eigenvalues that are zero.  Any other needs a root that is real: none of its eigenvalues
@@ -52,7 +51,7 @@ def sqrtm(x: Any, /) -> Tensor:
 
 
 @entered
-def logm(x: Any, /) -> Tensor:
+def logm(x: ArrayLike, /) -> Tensor:
     """The principal matrix logarithm: the y with ``expm(y) == x`` whose eigenvalues have imaginary parts within pi.
 
     No eigenvalue of ``x`` may be zero or negative.  Matrices that are not finite give NaN.

@@ -26,7 +26,7 @@ from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.ops import type_rules
 from hybridflow.core.context import now
 from hybridflow.core.tensor import Tensor
-from hybridflow.core.type_aliases import ArrayLike, DTypeLike
+from hybridflow.core.type_aliases import ArrayLike, AxisLike, DTypeLike
 from hybridflow.eager.operands import as_tensor, cast, float_operand, reshape_to
 from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, entered
@@ -39,7 +39,7 @@ def _without_nan(x: ArrayLike, stage: str, value: float) -> Tensor:
 
 
 @operation
-def nansum(x: ArrayLike, /, axis: Any = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
+def nansum(x: ArrayLike, /, axis: AxisLike = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
     """Sum of the elements that are not NaN, over ``axis``; 0 where there are none.
 
     Args:
@@ -61,7 +61,7 @@ def nansum(x: ArrayLike, /, axis: Any = None, dtype: DTypeLike | None = None, ke
 
 
 @operation
-def nanprod(x: ArrayLike, /, axis: Any = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
+def nanprod(x: ArrayLike, /, axis: AxisLike = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
     """Product of the elements that are not NaN, over ``axis``; 1 where there are none.
 
     Args:
@@ -83,7 +83,7 @@ def nanprod(x: ArrayLike, /, axis: Any = None, dtype: DTypeLike | None = None, k
 
 
 @operation
-def nanmean(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
+def nanmean(x: ArrayLike, /, axis: AxisLike = None, keepdims: bool = False) -> Tensor:
     """Mean of the elements that are not NaN, over ``axis``; NaN where there are none.
 
     Args:
@@ -105,7 +105,7 @@ def nanmean(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor
     return cast(divide(sum(there, axis, keepdims=keepdims), count), x.dtype)
 
 
-def _counted(x: Tensor, axis: Any, keepdims: bool) -> tuple[Tensor, Tensor, Tensor]:
+def _counted(x: Tensor, axis: AxisLike, keepdims: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Where ``x`` is NaN, ``x`` with 0 there in the dtype of its sums, and how many are not."""
     wide = cast(x, dtypes.compute_dtype(x.dtype))
     missing = isnan(wide)
@@ -114,7 +114,7 @@ def _counted(x: Tensor, axis: Any, keepdims: bool) -> tuple[Tensor, Tensor, Tens
 
 
 @operation
-def nanvar(x: ArrayLike, /, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def nanvar(x: ArrayLike, /, axis: AxisLike = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """Variance of the elements that are not NaN, over ``axis``; NaN where there are no more than ``correction``.
 
     Args:
@@ -142,7 +142,7 @@ def nanvar(x: ArrayLike, /, axis: Any = None, correction: float = 0.0, keepdims:
 
 
 @operation
-def nanstd(x: ArrayLike, /, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def nanstd(x: ArrayLike, /, axis: AxisLike = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """Standard deviation of the elements that are not NaN: the square root of ``nanvar``.
 
     Args:
@@ -165,7 +165,7 @@ def nanstd(x: ArrayLike, /, axis: Any = None, correction: float = 0.0, keepdims:
 
 
 @operation
-def nanmax(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
+def nanmax(x: ArrayLike, /, axis: AxisLike = None, keepdims: bool = False) -> Tensor:
     """Largest of the elements that are not NaN, over ``axis``; NaN where there are none.
 
     Args:
@@ -187,7 +187,7 @@ def nanmax(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 @operation
-def nanmin(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
+def nanmin(x: ArrayLike, /, axis: AxisLike = None, keepdims: bool = False) -> Tensor:
     """Smallest of the elements that are not NaN, over ``axis``; NaN where there are none.
 
     Args:
@@ -208,7 +208,7 @@ def nanmin(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
     return _extreme(min, as_tensor(x, "nanmin"), math.inf, axis, keepdims)
 
 
-def _extreme(reduce: Any, x: Tensor, least: float, axis: Any, keepdims: bool) -> Tensor:
+def _extreme(reduce: Any, x: Tensor, least: float, axis: AxisLike, keepdims: bool) -> Tensor:
     if not dtypes.is_float(dtypes.wide_dtype(x.dtype)):
         return reduce(x, axis, keepdims)
     missing = isnan(x)

@@ -27,13 +27,14 @@ from hybridflow.array.shapes import expand_dims, moveaxis, roll
 from hybridflow.compiler.ir.dtypes import is_complex
 from hybridflow.compiler.ops import type_rules
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import ArrayLike, AxisLike
 from hybridflow.eager.operands import broadcast_all, cast, common_dtype, expand, float_operand, reshape_to
 from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, ShapeError, entered
 
 
 @entered
-def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Tensor:
+def vector_norm(x: ArrayLike, /, *, axis: AxisLike = None, keepdims: bool = False, ord: Any = 2) -> Tensor:
     """The ``ord``-norm of the elements over ``axis`` (None: all, an int or several): ``sum(|x|**ord)**(1/ord)``.
 
     inf and -inf are the largest and smallest magnitude, 0 the number of elements that are not zero.
@@ -71,7 +72,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     return _root(sum(pow(size, float(ord)), axes, keepdims=keepdims), float(ord))
 
 
-def _largest(sizes: Tensor, axes: Any, keepdims: bool = False) -> Tensor:
+def _largest(sizes: Tensor, axes: AxisLike, keepdims: bool = False) -> Tensor:
     """The largest of numbers that are not negative: 0 of none, whose norms are 0."""
     places = type_rules.axes("norm", sizes.type, axes)
     if 0 in [sizes.shape[k] for k in places]:
@@ -87,13 +88,13 @@ def _root(total: Tensor, ord: float) -> Tensor:
     return where(there, pow(where(there, total, 1), 1.0 / ord), 0)
 
 
-def _root_of_squares(x: Tensor, axes: Any, keepdims: bool) -> Tensor:
+def _root_of_squares(x: Tensor, axes: AxisLike, keepdims: bool) -> Tensor:
     lengths = abs(x) if is_complex(x.dtype) else x
     return root(sum(square(lengths), axes, keepdims=keepdims))
 
 
 @entered
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
     """A norm of each matrix.
 
     ``ord`` is "fro" (root of the sum of squares), "nuc" (sum of singular values), 2 and -2 (largest and smallest
@@ -132,7 +133,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Tenso
 
 
 @entered
-def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
+def norm(x: ArrayLike, /, ord: Any = None, axis: AxisLike = None, keepdims: bool = False) -> Tensor:
     """A norm of vectors or matrices, chosen as ``numpy.linalg.norm`` does.
 
     With a pair of axes it is ``matrix_norm`` over these, with one axis ``vector_norm``.  Without axes it is the length
@@ -197,7 +198,7 @@ def cond(x: Any, /, p: Any = None) -> Tensor:
     return where(any(isnan(x), both), math.nan, where(reshape_to(bad, number.shape), math.inf, number))
 
 
-def _condition(x: Tensor, p: Any) -> Tensor:
+def _condition(x: Tensor, p: ArrayLike) -> Tensor:
     if p in (None, 2, -2):
         values = svdvals(x)
         largest, least = values[..., 0], values[..., -1]
@@ -211,7 +212,7 @@ def _condition(x: Tensor, p: Any) -> Tensor:
 
 
 @entered
-def matrix_power(x: Any, n: int, /) -> Tensor:
+def matrix_power(x: ArrayLike, n: int, /) -> Tensor:
     """The square matrix multiplied by itself ``n`` times: the identity for 0, powers of the inverse below.
 
     Args:
@@ -247,7 +248,7 @@ def matrix_power(x: Any, n: int, /) -> Tensor:
 
 
 @operation
-def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Tensor:
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Tensor:
     """The cross products of vectors of three elements along ``axis``; other axes broadcast.
 
     Raises ShapeError if the shapes do not match and AxisError for an axis out of range.

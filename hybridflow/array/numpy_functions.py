@@ -42,18 +42,18 @@ from hybridflow.array.windows import sliding_window_view
 from hybridflow.compiler.ir.dtypes import is_complex
 from hybridflow.core.context import now
 from hybridflow.core.tensor import Tensor
-from hybridflow.core.type_aliases import DTypeLike
+from hybridflow.core.type_aliases import ArrayLike, AxisLike, DTypeLike
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ShapeError
 
 
-def _float(x: Any, name: str) -> Tensor:
+def _float(x: ArrayLike, name: str) -> Tensor:
     """``x`` in NumPy's default precision for what is not a float yet."""
     x = as_tensor(x, name)
     return x if isdtype(x.dtype, "real floating") else astype(x, "float64")
 
 
-def _mask(x: Any, where: Any, identity: Any) -> Any:
+def _mask(x: ArrayLike, where: Any, identity: Any) -> Any:
     return x if where is True else where_(where, x, full_like(as_tensor(x, "where"), identity))
 
 
@@ -61,8 +61,8 @@ def _mask(x: Any, where: Any, identity: Any) -> Any:
 
 
 def sum_of(
-    a: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    axis: AxisLike = None,
     dtype: DTypeLike | None = None,
     keepdims: bool = False,
     initial: Any = 0,
@@ -72,13 +72,13 @@ def sum_of(
     return total if _is_plain_zero(initial) else add(total, initial)
 
 
-def _is_plain_zero(value: Any) -> bool:
+def _is_plain_zero(value: ArrayLike) -> bool:
     return value is np._NoValue or (isinstance(value, int) and value == 0)
 
 
 def prod_of(
-    a: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    axis: AxisLike = None,
     dtype: DTypeLike | None = None,
     keepdims: bool = False,
     initial: Any = 1,
@@ -89,7 +89,9 @@ def prod_of(
 
 
 def _extremum(reduce: Callable[..., Any], join: Callable[..., Any]) -> Callable[..., Any]:
-    def of(a: Any, axis: Any = None, keepdims: bool = False, initial: Any = np._NoValue, where: Any = True) -> Any:
+    def of(
+        a: ArrayLike, axis: AxisLike = None, keepdims: bool = False, initial: Any = np._NoValue, where: Any = True
+    ) -> Any:
         if initial is np._NoValue:
             if where is not True:
                 raise ArgumentError(reduce.__name__, "where= needs initial=: there may be no elements.")
@@ -159,7 +161,7 @@ def _depth(nest: Any) -> int:
     return 1 + builtins.max((_depth(item) for item in nest), default=0) if isinstance(nest, list) else 0
 
 
-def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Any:
     a = as_tensor(a, "swapaxes")
     order = list(range(a.ndim))
     order[axis1], order[axis2] = order[axis2], order[axis1]
@@ -194,14 +196,14 @@ def _split_along(axis: int) -> Callable[..., Any]:
     return of
 
 
-def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+def append(arr: Any, values: ArrayLike, axis: int | None = None) -> Any:
     arr, values = as_tensor(arr, "append"), as_tensor(values, "append")
     if axis is None:
         return concat([reshape(arr, (-1,)), reshape(values, (-1,))])
     return concat([arr, values], axis=axis)
 
 
-def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+def insert(arr: Any, obj: Any, values: ArrayLike, axis: int | None = None) -> Any:
     arr = as_tensor(arr, "insert")
     if axis is None:
         arr, axis = reshape(arr, (-1,)), 0
@@ -227,11 +229,11 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
     return take(arr, asarray(left), axis=axis)
 
 
-def _diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def _diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     return diagonal_(moveaxis(a, (axis1, axis2), (-2, -1)), offset)
 
 
-def _trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None) -> Any:
+def _trace(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None) -> Any:
     return trace_(moveaxis(a, (axis1, axis2), (-2, -1)), offset, dtype)
 
 
@@ -250,7 +252,7 @@ def multi_dot(arrays: Any) -> Any:
 # Elements
 
 
-def sinc(x: Any) -> Any:
+def sinc(x: ArrayLike) -> Any:
     return special.sinc(_float(x, "sinc"))
 
 
@@ -273,12 +275,12 @@ def size(a: Any, axis: int | None = None) -> Any:
     return a.size if axis is None else a.shape[axis]
 
 
-def _answer(value: Any) -> Any:
+def _answer(value: ArrayLike) -> Any:
     """A bool, but while tracing: a tensor then, which statements take."""
     return value if now().trace is not None else bool(value)
 
 
-def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
+def allclose(a: ArrayLike, b: ArrayLike, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
     return _answer(all(isclose(a, b, rtol, atol, equal_nan)))
 
 
@@ -289,7 +291,7 @@ def array_equal(a1: Any, a2: Any) -> Any:
 # Order
 
 
-def argwhere(a: Any) -> Any:
+def argwhere(a: ArrayLike) -> Any:
     return stack(nonzero(a), axis=1)
 
 

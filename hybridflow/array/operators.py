@@ -13,6 +13,7 @@ from typing import Any
 from hybridflow.array import elementwise, indexing, linalg, reductions, shapes, tensor_methods
 from hybridflow.core.method_install import give
 from hybridflow.core.tensor import Operators, Tensor
+from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.eager.public_op import yields_to
 from hybridflow.errors import ArgumentTypeError, entered, of_arguments, of_user
 
@@ -56,7 +57,7 @@ def _yielding(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     reflected = f"__{_MIRRORED.get(name, f'r{name}')}__"
 
     @functools.wraps(function)
-    def of_left(x: Any, y: Any, /, **options: Any) -> Any:
+    def of_left(x: ArrayLike, y: ArrayLike, /, **options: Any) -> Any:
         try:
             return function(x, y, **options)
         except BaseException as error:
@@ -76,40 +77,40 @@ def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]
     return of_right
 
 
-def _divmod(x: Any, y: Any, /) -> tuple[Tensor, Tensor]:
+def _divmod(x: ArrayLike, y: ArrayLike, /) -> tuple[Tensor, Tensor]:
     return elementwise.floor_divide(x, y), elementwise.remainder(x, y)
 
 
-def _contains(x: Any, value: Any, /) -> bool:
+def _contains(x: ArrayLike, value: ArrayLike, /) -> bool:
     return bool(reductions.any(elementwise.equal(x, value)))
 
 
-def _transpose_2d(x: Any) -> Tensor:
+def _transpose_2d(x: ArrayLike) -> Tensor:
     """The transpose of a matrix.  Raises ShapeError for other ranks: use ``.mT`` or ``hf.permute_dims`` there."""
     return shapes.transpose_2d(x)
 
 
-def _transpose(x: Any) -> Tensor:
+def _transpose(x: ArrayLike) -> Tensor:
     """The last two axes swapped."""
     return shapes.matrix_transpose(x)
 
 
-def _adjoint_2d(x: Any) -> Tensor:
+def _adjoint_2d(x: ArrayLike) -> Tensor:
     """The conjugate transpose of a matrix.  Raises ShapeError for other ranks: use ``.mH`` there."""
     return elementwise.conj(shapes.transpose_2d(x))
 
 
-def _adjoint(x: Any) -> Tensor:
+def _adjoint(x: ArrayLike) -> Tensor:
     """The conjugate with the last two axes swapped."""
     return elementwise.conj(shapes.matrix_transpose(x))
 
 
-def _real(x: Any) -> Tensor:
+def _real(x: ArrayLike) -> Tensor:
     """The real part; see ``hf.real``."""
     return elementwise.real(x)
 
 
-def _imag(x: Any) -> Tensor:
+def _imag(x: ArrayLike) -> Tensor:
     """The imaginary part; see ``hf.imag``."""
     return elementwise.imag(x)
 

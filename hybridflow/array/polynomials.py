@@ -17,13 +17,14 @@ from hybridflow.compiler.ops import type_rules
 from hybridflow.core.context import now
 from hybridflow.core.promotion import default_float
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.eager.operands import as_tensor, cast, common_dtype, float_operand, reshape_to
 from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, ShapeError
 
 
 @operation
-def polyval(p: Any, x: Any) -> Tensor:
+def polyval(p: ArrayLike, x: ArrayLike) -> Tensor:
     """Value of a polynomial at ``x``, by Horner's rule.
 
     Args:
@@ -49,7 +50,7 @@ def polyval(p: Any, x: Any) -> Tensor:
 
 
 @operation
-def roots(p: Any) -> Tensor:
+def roots(p: ArrayLike) -> Tensor:
     """The roots of a polynomial, in no order: the eigenvalues of its companion matrix.
 
     Coefficients of 0 in front are left out; while tracing, when they are not known, the first must not be 0.  Gradients
@@ -83,7 +84,7 @@ def roots(p: Any) -> Tensor:
 
 
 @operation
-def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, w: Any = None) -> Tensor:
+def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, w: Any = None) -> Tensor:
     """Least-squares fit of a polynomial to points.
 
     Where several fit as well, the coefficients are the smallest ones.

@@ -40,7 +40,7 @@ from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.ops import type_rules
 from hybridflow.core.promotion import default_int
 from hybridflow.core.tensor import Tensor
-from hybridflow.core.type_aliases import ArrayLike
+from hybridflow.core.type_aliases import ArrayLike, AxisLike
 from hybridflow.eager.operands import as_tensor, cast, filled, float_operand, reshape_to, scalar
 from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, entered
@@ -49,7 +49,9 @@ _METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
 
 
 @entered
-def quantile(x: ArrayLike, q: Any, /, axis: Any = None, *, method: str = "linear", keepdims: bool = False) -> Tensor:
+def quantile(
+    x: ArrayLike, q: ArrayLike, /, axis: AxisLike = None, *, method: str = "linear", keepdims: bool = False
+) -> Tensor:
     """The value over ``axis`` that the share ``q`` of the elements, within [0, 1], lies below.
 
     Between two elements ``method`` decides: a line from one to the other ("linear"), the "lower", "higher" or "nearest"
@@ -76,7 +78,9 @@ def quantile(x: ArrayLike, q: Any, /, axis: Any = None, *, method: str = "linear
 
 
 @entered
-def percentile(x: ArrayLike, q: Any, /, axis: Any = None, *, method: str = "linear", keepdims: bool = False) -> Tensor:
+def percentile(
+    x: ArrayLike, q: ArrayLike, /, axis: AxisLike = None, *, method: str = "linear", keepdims: bool = False
+) -> Tensor:
     """Percentile: ``quantile`` with ``q`` in percent, within [0, 100].
 
     Args:
@@ -99,7 +103,7 @@ def percentile(x: ArrayLike, q: Any, /, axis: Any = None, *, method: str = "line
 
 
 @entered
-def median(x: ArrayLike, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+def median(x: ArrayLike, /, axis: AxisLike = None, *, keepdims: bool = False) -> Tensor:
     """The middle one of the sorted elements over ``axis``, or halfway between the two in the middle.
 
     It is NaN where an element is NaN, and of no elements.
@@ -122,7 +126,9 @@ def median(x: ArrayLike, /, axis: Any = None, *, keepdims: bool = False) -> Tens
 
 
 @entered
-def nanquantile(x: ArrayLike, q: Any, /, axis: Any = None, *, method: str = "linear", keepdims: bool = False) -> Tensor:
+def nanquantile(
+    x: ArrayLike, q: ArrayLike, /, axis: AxisLike = None, *, method: str = "linear", keepdims: bool = False
+) -> Tensor:
     """Quantile without NaN: ``quantile`` of the elements that are not NaN; NaN where all are.
 
     Args:
@@ -145,7 +151,7 @@ def nanquantile(x: ArrayLike, q: Any, /, axis: Any = None, *, method: str = "lin
 
 
 @entered
-def nanmedian(x: ArrayLike, /, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+def nanmedian(x: ArrayLike, /, axis: AxisLike = None, *, keepdims: bool = False) -> Tensor:
     """Median without NaN: ``median`` of the elements that are not NaN; NaN where all are.
 
     Args:
@@ -167,7 +173,7 @@ def nanmedian(x: ArrayLike, /, axis: Any = None, *, keepdims: bool = False) -> T
 
 @entered
 def nanpercentile(
-    x: ArrayLike, q: Any, /, axis: Any = None, *, method: str = "linear", keepdims: bool = False
+    x: ArrayLike, q: ArrayLike, /, axis: AxisLike = None, *, method: str = "linear", keepdims: bool = False
 ) -> Tensor:
     """Percentile without NaN: ``nanquantile`` with ``q`` in percent, within [0, 100].
 
@@ -191,7 +197,7 @@ def nanpercentile(
 
 
 def _checked(
-    stage: str, x: Any, q: Any, whole: int, axis: Any, method: str, keepdims: bool, without_nan: bool
+    stage: str, x: ArrayLike, q: ArrayLike, whole: int, axis: AxisLike, method: str, keepdims: bool, without_nan: bool
 ) -> Tensor:
     if method not in _METHODS:
         raise ArgumentError(stage, f"method is {method!r}; it must be one of {', '.join(map(repr, _METHODS))}.")
@@ -204,7 +210,9 @@ def _checked(
 
 
 @operation
-def _quantile(stage: str, x: Any, share: Tensor, axis: Any, method: str, keepdims: bool, without_nan: bool) -> Tensor:
+def _quantile(
+    stage: str, x: ArrayLike, share: Tensor, axis: AxisLike, method: str, keepdims: bool, without_nan: bool
+) -> Tensor:
     x = float_operand(x, stage)
     out_dtype, axes = x.dtype, type_rules.axes(stage, x.type, axis)
     rest = tuple(k for k in range(x.ndim) if k not in axes)

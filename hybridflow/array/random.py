@@ -23,7 +23,7 @@ from hybridflow.core.context import suspended
 from hybridflow.core.devices import placing
 from hybridflow.core.promotion import default_float, default_int, to_dtype
 from hybridflow.core.tensor import Tensor
-from hybridflow.core.type_aliases import DTypeLike
+from hybridflow.core.type_aliases import ArrayLike, DTypeLike, ShapeLike
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, scalar, to_shape
@@ -290,7 +290,9 @@ def bits(shape: Any) -> Tensor:
 
 
 @operation
-def uniform(shape: Any = None, minval: Any = 0.0, maxval: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
+def uniform(
+    shape: ShapeLike | None = None, minval: ArrayLike = 0.0, maxval: ArrayLike = 1.0, dtype: DTypeLike = default_float
+) -> Tensor:
     """Floats in [``minval``, ``maxval``); see ``Generator.uniform``.
 
     Args:
@@ -312,7 +314,9 @@ def uniform(shape: Any = None, minval: Any = 0.0, maxval: Any = 1.0, dtype: DTyp
 
 
 @operation
-def normal(shape: Any = None, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
+def normal(
+    shape: ShapeLike | None = None, mean: ArrayLike = 0.0, stddev: ArrayLike = 1.0, dtype: DTypeLike = default_float
+) -> Tensor:
     """Normally distributed floats; see ``Generator.normal``.
 
     Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``stddev``.
@@ -333,7 +337,9 @@ def normal(shape: Any = None, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLi
 
 
 @operation
-def truncated_normal(shape: Any = None, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
+def truncated_normal(
+    shape: ShapeLike | None = None, mean: ArrayLike = 0.0, stddev: ArrayLike = 1.0, dtype: DTypeLike = default_float
+) -> Tensor:
     """Normally distributed floats within two standard deviations; see ``Generator.truncated_normal``.
 
     Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``stddev``.
@@ -354,7 +360,7 @@ def truncated_normal(shape: Any = None, mean: Any = 0.0, stddev: Any = 1.0, dtyp
 
 
 @operation
-def exponential(shape: Any = None, rate: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
+def exponential(shape: ShapeLike | None = None, rate: ArrayLike = 1.0, dtype: DTypeLike = default_float) -> Tensor:
     """Exponentially distributed floats; see ``Generator.exponential``.
 
     Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``rate``.
@@ -374,7 +380,9 @@ def exponential(shape: Any = None, rate: Any = 1.0, dtype: DTypeLike = default_f
 
 
 @operation
-def laplace(shape: Any = None, mean: Any = 0.0, scale: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
+def laplace(
+    shape: ShapeLike | None = None, mean: ArrayLike = 0.0, scale: ArrayLike = 1.0, dtype: DTypeLike = default_float
+) -> Tensor:
     """Floats of the double exponential distribution; see ``Generator.laplace``.
 
     Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``scale``.
@@ -395,7 +403,9 @@ def laplace(shape: Any = None, mean: Any = 0.0, scale: Any = 1.0, dtype: DTypeLi
 
 
 @operation
-def gamma(shape: Any = None, alpha: Any = 1.0, beta: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
+def gamma(
+    shape: ShapeLike | None = None, alpha: ArrayLike = 1.0, beta: ArrayLike = 1.0, dtype: DTypeLike = default_float
+) -> Tensor:
     """Gamma distributed floats of shape parameter ``alpha`` and rate ``beta``; see ``Generator.gamma``.
 
     Raises ShapeError for a negative extent, ArgumentError for negative ``alpha``.
@@ -416,7 +426,7 @@ def gamma(shape: Any = None, alpha: Any = 1.0, beta: Any = 1.0, dtype: DTypeLike
 
 
 @operation
-def bernoulli(p: Any = 0.5, shape: Any = None) -> Tensor:
+def bernoulli(p: ArrayLike = 0.5, shape: ShapeLike | None = None) -> Tensor:
     """True with probability ``p``; see ``Generator.bernoulli``.
 
     Raises ShapeError for a negative extent, ArgumentError for a number outside [0, 1].
@@ -435,7 +445,7 @@ def bernoulli(p: Any = 0.5, shape: Any = None) -> Tensor:
 
 
 @operation
-def poisson(shape: Any = None, lam: Any = 1.0, dtype: DTypeLike = default_int) -> Tensor:
+def poisson(shape: ShapeLike | None = None, lam: ArrayLike = 1.0, dtype: DTypeLike = default_int) -> Tensor:
     """Numbers of the Poisson distribution with mean ``lam``; see ``Generator.poisson``.
 
     Raises ShapeError for a negative extent, ArgumentError for negative ``lam``.
@@ -455,7 +465,9 @@ def poisson(shape: Any = None, lam: Any = 1.0, dtype: DTypeLike = default_int) -
 
 
 @operation
-def binomial(shape: Any = None, counts: Any = 1, probs: Any = 0.5, dtype: DTypeLike = default_int) -> Tensor:
+def binomial(
+    shape: ShapeLike | None = None, counts: Any = 1, probs: ArrayLike = 0.5, dtype: DTypeLike = default_int
+) -> Tensor:
     """How many of ``counts`` trials succeed; see ``Generator.binomial``.
 
     Raises ShapeError for a negative extent, ArgumentError for probabilities outside [0, 1].
@@ -497,7 +509,7 @@ def randint(shape: Any, minval: int, maxval: int, dtype: DTypeLike = default_int
 
 
 @operation
-def categorical(logits: Any, shape: Any = (), dtype: DTypeLike = default_int) -> Tensor:
+def categorical(logits: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = default_int) -> Tensor:
     """Positions drawn with probabilities ``softmax(logits)``; see ``Generator.categorical``.
 
     Args:
@@ -521,7 +533,7 @@ def categorical(logits: Any, shape: Any = (), dtype: DTypeLike = default_int) ->
 
 
 @operation
-def permutation(x: Any) -> Tensor:
+def permutation(x: ArrayLike) -> Tensor:
     """A random order of 0 to ``x - 1`` or of the slices of ``x``; see ``Generator.permutation``.
 
     Args:
@@ -543,7 +555,7 @@ shuffle = permutation
 
 
 @entered
-def choice(a: Any, shape: Any = (), replace: bool = True, p: Any = None) -> Tensor:
+def choice(a: ArrayLike, shape: ShapeLike = (), replace: bool = True, p: ArrayLike | None = None) -> Tensor:
     """Elements of ``a`` at random, with probabilities ``p``; see ``Generator.choice``.
 
     Raises ShapeError for a negative extent, ArgumentError where there are too few elements.
@@ -565,7 +577,7 @@ def choice(a: Any, shape: Any = (), replace: bool = True, p: Any = None) -> Tens
 
 @entered
 def stateless_uniform(
-    shape: Any, seed: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: DTypeLike = default_float
+    shape: Any, seed: Any, minval: ArrayLike = 0.0, maxval: ArrayLike = 1.0, dtype: DTypeLike = default_float
 ) -> Tensor:
     """Stateless ``uniform``: a pure function of ``seed``, two integers.
 
@@ -590,7 +602,7 @@ def stateless_uniform(
 
 @entered
 def stateless_normal(
-    shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = default_float
+    shape: Any, seed: Any, mean: ArrayLike = 0.0, stddev: ArrayLike = 1.0, dtype: DTypeLike = default_float
 ) -> Tensor:
     """Stateless ``normal``: a pure function of ``seed``, two integers.
 
@@ -614,7 +626,7 @@ def stateless_normal(
 
 @entered
 def stateless_truncated_normal(
-    shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = default_float
+    shape: Any, seed: Any, mean: ArrayLike = 0.0, stddev: ArrayLike = 1.0, dtype: DTypeLike = default_float
 ) -> Tensor:
     """Stateless ``truncated_normal``: a pure function of ``seed``, two integers.
 
@@ -637,7 +649,7 @@ def stateless_truncated_normal(
 
 
 @entered
-def stateless_exponential(shape: Any, seed: Any, rate: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
+def stateless_exponential(shape: Any, seed: Any, rate: ArrayLike = 1.0, dtype: DTypeLike = default_float) -> Tensor:
     """Stateless ``exponential``: a pure function of ``seed``, two integers.
 
     Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``rate``.
@@ -659,7 +671,7 @@ def stateless_exponential(shape: Any, seed: Any, rate: Any = 1.0, dtype: DTypeLi
 
 @entered
 def stateless_laplace(
-    shape: Any, seed: Any, mean: Any = 0.0, scale: Any = 1.0, dtype: DTypeLike = default_float
+    shape: Any, seed: Any, mean: ArrayLike = 0.0, scale: ArrayLike = 1.0, dtype: DTypeLike = default_float
 ) -> Tensor:
     """Stateless ``laplace``: a pure function of ``seed``, two integers.
 
@@ -682,7 +694,9 @@ def stateless_laplace(
 
 
 @entered
-def stateless_gamma(shape: Any, seed: Any, alpha: Any, beta: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
+def stateless_gamma(
+    shape: Any, seed: Any, alpha: ArrayLike, beta: ArrayLike = 1.0, dtype: DTypeLike = default_float
+) -> Tensor:
     """Stateless ``gamma``: a pure function of ``seed``, two integers.
 
     Raises ShapeError for a negative extent, ArgumentError for negative ``alpha``.
@@ -704,7 +718,7 @@ def stateless_gamma(shape: Any, seed: Any, alpha: Any, beta: Any = 1.0, dtype: D
 
 
 @entered
-def stateless_bernoulli(p: Any, seed: Any, shape: Any = None) -> Tensor:
+def stateless_bernoulli(p: ArrayLike, seed: Any, shape: ShapeLike | None = None) -> Tensor:
     """Stateless ``bernoulli``: a pure function of ``seed``, two integers.
 
     Raises ShapeError for a negative extent, ArgumentError for a number outside [0, 1].
@@ -724,7 +738,7 @@ def stateless_bernoulli(p: Any, seed: Any, shape: Any = None) -> Tensor:
 
 
 @entered
-def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: DTypeLike = default_int) -> Tensor:
+def stateless_poisson(shape: Any, seed: Any, lam: ArrayLike, dtype: DTypeLike = default_int) -> Tensor:
     """Stateless ``poisson``: a pure function of ``seed``, two integers.
 
     Raises ShapeError for a negative extent, ArgumentError for negative ``lam``.
@@ -745,7 +759,7 @@ def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: DTypeLike = defaul
 
 
 @entered
-def stateless_binomial(shape: Any, seed: Any, counts: Any, probs: Any, dtype: DTypeLike = default_int) -> Tensor:
+def stateless_binomial(shape: Any, seed: Any, counts: Any, probs: ArrayLike, dtype: DTypeLike = default_int) -> Tensor:
     """Stateless ``binomial``: a pure function of ``seed``, two integers.
 
     Raises ShapeError for a negative extent, ArgumentError for probabilities outside [0, 1].
@@ -789,7 +803,9 @@ def stateless_randint(shape: Any, seed: Any, minval: int, maxval: int, dtype: DT
 
 
 @entered
-def stateless_categorical(logits: Any, seed: Any, shape: Any = (), dtype: DTypeLike = default_int) -> Tensor:
+def stateless_categorical(
+    logits: ArrayLike, seed: Any, shape: ShapeLike = (), dtype: DTypeLike = default_int
+) -> Tensor:
     """Stateless ``categorical``: a pure function of ``seed``, two integers.
 
     Args:
@@ -811,7 +827,7 @@ def stateless_categorical(logits: Any, seed: Any, shape: Any = (), dtype: DTypeL
 
 
 @entered
-def stateless_permutation(x: Any, seed: Any) -> Tensor:
+def stateless_permutation(x: ArrayLike, seed: Any) -> Tensor:
     """Stateless ``permutation``: a pure function of ``seed``, two integers.
 
     Args:
@@ -834,7 +850,9 @@ stateless_shuffle = stateless_permutation
 
 
 @entered
-def stateless_choice(a: Any, seed: Any, shape: Any = (), replace: bool = True, p: Any = None) -> Tensor:
+def stateless_choice(
+    a: ArrayLike, seed: Any, shape: ShapeLike = (), replace: bool = True, p: ArrayLike | None = None
+) -> Tensor:
     """Stateless ``choice``: a pure function of ``seed``, two integers.
 
     Raises ShapeError for a negative extent, ArgumentError where there are too few elements.

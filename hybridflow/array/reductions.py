@@ -6,6 +6,8 @@ Errors: ShapeError for axes out of range or given twice, and for an extreme over
 
 from __future__ import annotations
 
+from hybridflow.core.type_aliases import AxisLike
+
 __traits__ = ("makes tensors",)
 
 import builtins
@@ -64,7 +66,7 @@ _ALL_AXES = [tuple(range(ndim)) for ndim in range(65)]  # NumPy's bound on axes 
 _LARGE = 1 << 16  # elements, from which on a fold does not have all of them in a wider dtype first
 
 
-def _folded_at_once(name: str, x: Tensor, wanted: np.dtype[Any], axis: Any, keepdims: bool) -> Tensor | None:
+def _folded_at_once(name: str, x: Tensor, wanted: np.dtype[Any], axis: AxisLike, keepdims: bool) -> Tensor | None:
     """The sum or product of many small integers by NumPy, which widens a few at a time, and has the same bits: those of
     integers do not depend on an order.  None while tracing, and for others."""
     if now().trace is not None or type(x._array) is not np.ndarray or x._array.size < _LARGE:
@@ -76,7 +78,7 @@ def _folded_at_once(name: str, x: Tensor, wanted: np.dtype[Any], axis: Any, keep
     return wrap(np.asarray(fold.reduce(x._array, axis=axes, dtype=wanted, keepdims=bool(keepdims))))
 
 
-def _fold(name: str, x: Any, axis: Any, dtype: DTypeLike | None, keepdims: bool) -> Tensor:
+def _fold(name: str, x: ArrayLike, axis: AxisLike, dtype: DTypeLike | None, keepdims: bool) -> Tensor:
     if type(x) is not Tensor:
         x = as_tensor(x, name)
     if axis is None and dtype is None and not keepdims and dtypes.is_inexact(x.dtype):  # the usual loss
@@ -92,7 +94,7 @@ def _fold(name: str, x: Any, axis: Any, dtype: DTypeLike | None, keepdims: bool)
 
 
 @operation
-def sum(x: ArrayLike, /, axis: Any = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
+def sum(x: ArrayLike, /, axis: AxisLike = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
     """The sum over ``axis``; 0 for no elements.  Bools and integers are summed as int64 (uint64 for unsigned ones).
 
     Args:
@@ -114,7 +116,7 @@ def sum(x: ArrayLike, /, axis: Any = None, dtype: DTypeLike | None = None, keepd
 
 
 @operation
-def prod(x: ArrayLike, /, axis: Any = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
+def prod(x: ArrayLike, /, axis: AxisLike = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
     """The product over ``axis``; 1 for no elements.  Bools and integers are multiplied as int64 (uint64).
 
     Args:
@@ -135,7 +137,7 @@ def prod(x: ArrayLike, /, axis: Any = None, dtype: DTypeLike | None = None, keep
     return _fold("prod", x, axis, dtype, keepdims)
 
 
-def _extreme(name: str, x: Any, axis: Any, keepdims: bool) -> Tensor:
+def _extreme(name: str, x: ArrayLike, axis: AxisLike, keepdims: bool) -> Tensor:
     x = as_tensor(x, name)
     axes = type_rules.axes(name, x.type, axis)
     for k in axes:
@@ -147,7 +149,7 @@ def _extreme(name: str, x: Any, axis: Any, keepdims: bool) -> Tensor:
 
 
 @operation
-def max(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
+def max(x: ArrayLike, /, axis: AxisLike = None, keepdims: bool = False) -> Tensor:
     """The largest element over ``axis``; NaN if there is one.  The gradient is shared evenly by ties.
 
     Args:
@@ -169,7 +171,7 @@ def max(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 @operation
-def min(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
+def min(x: ArrayLike, /, axis: AxisLike = None, keepdims: bool = False) -> Tensor:
     """The smallest element over ``axis``; NaN if there is one.  The gradient is shared evenly by ties.
 
     Args:
@@ -190,7 +192,7 @@ def min(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
     return _extreme("min", x, axis, keepdims)
 
 
-def _arg_extreme(name: str, x: Any, axis: int | None, keepdims: bool) -> Tensor:
+def _arg_extreme(name: str, x: ArrayLike, axis: int | None, keepdims: bool) -> Tensor:
     x = as_tensor(x, name)
     if axis is not None:
         axis = type_rules.axis(name, x.type, axis)
@@ -252,7 +254,7 @@ def argmin(x: ArrayLike, /, axis: int | None = None, keepdims: bool = False) -> 
 
 
 @operation
-def all(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
+def all(x: ArrayLike, /, axis: AxisLike = None, keepdims: bool = False) -> Tensor:
     """Whether all elements over ``axis`` are true (not zero); True for no elements.
 
     Args:
@@ -274,7 +276,7 @@ def all(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 @operation
-def any(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
+def any(x: ArrayLike, /, axis: AxisLike = None, keepdims: bool = False) -> Tensor:
     """Whether an element over ``axis`` is true (not zero); False for no elements.
 
     Args:
@@ -296,7 +298,7 @@ def any(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 @operation
-def count_nonzero(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
+def count_nonzero(x: ArrayLike, /, axis: AxisLike = None, keepdims: bool = False) -> Tensor:
     """How many elements over ``axis`` are not zero, as int64.
 
     Args:
@@ -333,7 +335,7 @@ def _accurate(x: Tensor) -> Tensor:
 
 
 @operation
-def mean(x: ArrayLike, /, axis: Any = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
+def mean(x: ArrayLike, /, axis: AxisLike = None, dtype: DTypeLike | None = None, keepdims: bool = False) -> Tensor:
     """The arithmetic mean over ``axis``, in float32 for bools and integers; NaN for no elements.
 
     Args:
@@ -360,7 +362,7 @@ def mean(x: ArrayLike, /, axis: Any = None, dtype: DTypeLike | None = None, keep
 
 
 @operation
-def var(x: ArrayLike, /, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def var(x: ArrayLike, /, axis: AxisLike = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The variance over ``axis``: the mean squared distance from the mean, divided by ``n - correction``.
 
     Args:
@@ -391,7 +393,7 @@ def var(x: ArrayLike, /, axis: Any = None, correction: float = 0.0, keepdims: bo
 
 
 @operation
-def std(x: ArrayLike, /, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def std(x: ArrayLike, /, axis: AxisLike = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The standard deviation over ``axis``: the square root of ``var``.  Where it is 0, so is its derivative.
 
     Args:
@@ -419,7 +421,7 @@ def root(total: Tensor) -> Tensor:
 
 
 @operation
-def logsumexp(x: ArrayLike, axis: Any = None, keepdims: bool = False) -> Tensor:
+def logsumexp(x: ArrayLike, axis: AxisLike = None, keepdims: bool = False) -> Tensor:
     """Log-sum-exp: ``log(sum(exp(x)))`` over ``axis`` without overflow; -inf for no elements.
 
     Args:

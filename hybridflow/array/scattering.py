@@ -32,11 +32,12 @@ from hybridflow.compiler.ir.dtypes import is_integer
 from hybridflow.compiler.ir.types import product
 from hybridflow.core.promotion import default_int
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.eager.operands import as_tensor, cast, expand, reshape_to
 from hybridflow.errors import ArgumentTypeError, ShapeError, SymbolicExtentError
 
 
-def added_at(x: Tensor, indices: Any, updates: Any) -> Tensor:
+def added_at(x: Tensor, indices: ArrayLike, updates: ArrayLike) -> Tensor:
     """``x`` with ``updates`` added at the places ``indices``; raises IndexRangeError for those that are not there."""
     key = _key(x, indices)
     count = product(x.shape)
@@ -47,12 +48,12 @@ def added_at(x: Tensor, indices: Any, updates: Any) -> Tensor:
     return reshape_to(found, x.shape)
 
 
-def set_at(x: Tensor, indices: Any, updates: Any) -> Tensor:
+def set_at(x: Tensor, indices: ArrayLike, updates: ArrayLike) -> Tensor:
     """``x`` with ``updates`` in the places ``indices``; raises IndexRangeError for those that are not there."""
     return updated(x, _key(x, indices), as_tensor(updates, "scatter_nd", x.dtype))
 
 
-def _key(x: Tensor, indices: Any) -> tuple[Tensor, ...]:
+def _key(x: Tensor, indices: ArrayLike) -> tuple[Tensor, ...]:
     places = as_tensor(indices, "scatter_nd", default_int)
     depth = places.shape[-1] if places.ndim else 0
     if not isinstance(depth, int) or not 0 < depth <= x.ndim:
@@ -60,17 +61,17 @@ def _key(x: Tensor, indices: Any) -> tuple[Tensor, ...]:
     return tuple([places[..., k] for k in range(depth)])
 
 
-def largest_at(x: Tensor, indices: Any, updates: Any) -> Tensor:
+def largest_at(x: Tensor, indices: ArrayLike, updates: ArrayLike) -> Tensor:
     """``x`` with the largest of what it and ``updates`` have at the places ``indices``; raises as ``set_at`` does."""
     return maximum(x, _set_in_order(x, indices, updates, descending=False))
 
 
-def smallest_at(x: Tensor, indices: Any, updates: Any) -> Tensor:
+def smallest_at(x: Tensor, indices: ArrayLike, updates: ArrayLike) -> Tensor:
     """``x`` with the smallest of what it and ``updates`` have at the places ``indices``; raises as ``set_at`` does."""
     return minimum(x, _set_in_order(x, indices, updates, descending=True))
 
 
-def _set_in_order(x: Tensor, indices: Any, updates: Any, descending: bool) -> Tensor:
+def _set_in_order(x: Tensor, indices: ArrayLike, updates: ArrayLike, descending: bool) -> Tensor:
     """``x`` with ``updates`` set in their order by size: of those of one place, the last one stays."""
     count = product(x.shape)
     chosen = getitem(reshape_to(iota((count,), 0, default_int), x.shape), _key(x, indices))
@@ -82,7 +83,7 @@ def _set_in_order(x: Tensor, indices: Any, updates: Any, descending: bool) -> Te
     return reshape_to(result, x.shape)
 
 
-def subtracted_at(x: Tensor, indices: Any, updates: Any) -> Tensor:
+def subtracted_at(x: Tensor, indices: ArrayLike, updates: ArrayLike) -> Tensor:
     """``x`` with ``updates`` subtracted at the places ``indices``; raises as ``added_at`` does."""
     return added_at(x, indices, negative(as_tensor(updates, "scatter_nd", x.dtype)))
 

@@ -32,6 +32,7 @@ from hybridflow.compiler.ir.types import Shape, is_one, product
 from hybridflow.compiler.ops import TABLE, type_rules
 from hybridflow.core.promotion import default_int
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, expand, filled, from_numpy, reshape_to, to_shape
 from hybridflow.eager.public_op import operation
@@ -39,7 +40,7 @@ from hybridflow.errors import IndexRangeError, ShapeError, TraceError, entered
 
 
 @entered
-def nonzero(x: Any, /, *, size: int | None = None, fill_value: int = 0) -> tuple[Tensor, ...]:
+def nonzero(x: ArrayLike, /, *, size: int | None = None, fill_value: int = 0) -> tuple[Tensor, ...]:
     """The positions of elements that are not zero, one int64 tensor per axis.
 
     With ``size`` there are so many: ``fill_value`` stands where there are fewer elements, and later ones are left out;
@@ -81,7 +82,7 @@ def nonzero(x: Any, /, *, size: int | None = None, fill_value: int = 0) -> tuple
 @entered
 def boolean_mask(
     tensor: Any,
-    mask: Any,
+    mask: ArrayLike,
     axis: int | None = None,
     name: str | None = None,
     *,
@@ -201,7 +202,9 @@ def _filling(ordered: Tensor, fill_value: Any) -> Tensor:
 
 
 @operation
-def repeat(x: Any, repeats: Any, /, axis: int | None = None, *, size: int | None = None, fill_value: Any = 0) -> Tensor:
+def repeat(
+    x: ArrayLike, repeats: Any, /, axis: int | None = None, *, size: int | None = None, fill_value: Any = 0
+) -> Tensor:
     """Each element ``repeats`` times, next to each other, along ``axis``; None flattens first.
 
     ``repeats`` is an int, or one int per element of the axis.  With ``size`` the axis gets so many

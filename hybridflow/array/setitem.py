@@ -28,6 +28,7 @@ from hybridflow.core.method_install import give
 from hybridflow.core.name_hints import OF_TENSOR, OtherName
 from hybridflow.core.promotion import default_int, weak_kind
 from hybridflow.core.tensor import Operators, Tensor, wrap
+from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, exclusive, expand, filled, reshape_to, scalar
@@ -35,7 +36,7 @@ from hybridflow.errors import DTypeError, IndexRangeError, ShapeError
 from hybridflow.runtime.calls.variable_locks import with_locks
 
 
-def _setitem(self: Any, key: Any, value: Any, /) -> None:
+def _setitem(self: Any, key: Any, value: ArrayLike, /) -> None:
     """Bind the tensor to a new value: what it was, with ``value``, broadcast, at ``key`` (see ``x[key]``).
 
     Raises DTypeError where the dtype cannot hold the value, ShapeError where that does not broadcast to what ``x[key]``
@@ -57,7 +58,7 @@ def _setitem(self: Any, key: Any, value: Any, /) -> None:
         recorder.rename(self, before, new)
 
 
-def _with_number(array: Any, key: Any, value: Any) -> np.ndarray | None:
+def _with_number(array: Any, key: Any, value: ArrayLike) -> np.ndarray | None:
     """A copy of an array with a number, which its dtype can hold, at an index or at indices: what most assignments are.
     None for others, and for those that are errors."""
     if type(array) is not np.ndarray or type(value) is not _NUMBERS.get(array.dtype.kind):
@@ -115,7 +116,7 @@ def _is_mask(part: Any) -> bool:
     return isinstance(part, Tensor) and dtypes.is_bool(part.dtype)
 
 
-def _fitting(x: Tensor, value: Any) -> Tensor:
+def _fitting(x: Tensor, value: ArrayLike) -> Tensor:
     """What is assigned, in the dtype of ``x``: numbers of the same or a lesser kind become that."""
     if weak_kind(value) is not None and not isinstance(value, Tensor):
         return scalar(value, x.dtype, "setitem")

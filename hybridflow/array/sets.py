@@ -17,6 +17,7 @@ from hybridflow.compiler.ops import TABLE, type_rules
 from hybridflow.core.context import now
 from hybridflow.core.promotion import default_int
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, common_dtype, filled, from_numpy
 from hybridflow.eager.public_op import operation
@@ -47,7 +48,7 @@ class UniqueInverse(NamedTuple):
 
 
 def _unique(
-    x: Any,
+    x: ArrayLike,
     stage: str,
     size: int | None,
     fill_value: Any,
@@ -93,7 +94,7 @@ def _unique(
 
 @entered
 def unique(
-    x: Any,
+    x: ArrayLike,
     /,
     return_index: bool = False,
     return_inverse: bool = False,
@@ -148,7 +149,7 @@ def unique(
 
 
 @entered
-def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAll:
+def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAll:
     """The distinct elements of ``x`` in ascending order (1-d), with positions, inverse and counts.
 
     Positions say where each occurs first in the flattened tensor. The inverse says which of them each element of ``x``
@@ -172,7 +173,7 @@ def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) ->
 
 
 @entered
-def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueCounts:
+def unique_counts(x: ArrayLike, /, *, size: int | None = None, fill_value: Any = None) -> UniqueCounts:
     """The distinct elements of ``x`` in ascending order (1-d), and how often each occurs, as int64.
 
     With ``size`` there are so many, as in ``unique_values``, and the counts of what is
@@ -196,7 +197,7 @@ def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None)
 
 
 @entered
-def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> UniqueInverse:
+def unique_inverse(x: ArrayLike, /, *, size: int | None = None, fill_value: Any = None) -> UniqueInverse:
     """The distinct elements of ``x`` in ascending order (1-d), and which of them each element of ``x`` is.
 
     The second is int64 in the shape of ``x``; ``size`` is as in ``unique_all``.
@@ -217,7 +218,7 @@ def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None
 
 
 @entered
-def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Tensor:
+def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: Any = None) -> Tensor:
     """The distinct elements of ``x`` in ascending order (1-d).
 
     With ``size`` there are so many: ``fill_value``, the least element unless given,
@@ -242,7 +243,7 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
 
 
 @operation
-def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
+def isin(x1: ArrayLike, x2: ArrayLike, /, *, invert: bool = False) -> Tensor:
     """Where an element of ``x1`` is one of ``x2``, or where it is none if ``invert``: bool in the shape of ``x1``.
 
     Args:

@@ -13,7 +13,7 @@ from hybridflow.compiler.ir.extents import Dim, Extent, equal
 from hybridflow.compiler.ir.types import Shape, broadcast_shapes as _broadcast_shapes, is_one, product
 from hybridflow.compiler.ops import TABLE, type_rules
 from hybridflow.core.tensor import Tensor
-from hybridflow.core.type_aliases import ArrayLike, ShapeLike
+from hybridflow.core.type_aliases import ArrayLike, AxisLike, ShapeLike
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import (
     as_tensor,
@@ -147,7 +147,7 @@ def matrix_transpose(x: ArrayLike, /) -> Tensor:
 
 
 @operation
-def transpose_2d(x: Any) -> Tensor:
+def transpose_2d(x: ArrayLike) -> Tensor:
     """``x.T``."""
     x = as_tensor(x, "T")
     if x.ndim != 2:
@@ -187,7 +187,7 @@ def moveaxis(x: ArrayLike, source: Any, destination: Any, /) -> Tensor:
 
 
 @operation
-def expand_dims(x: ArrayLike, /, axis: Any = 0) -> Tensor:
+def expand_dims(x: ArrayLike, /, axis: AxisLike = 0) -> Tensor:
     """Insert axes: ``x`` with axes of extent 1 inserted, so that they stand at ``axis`` (an int or several) of the
     result.
 
@@ -219,7 +219,7 @@ def expand_dims(x: ArrayLike, /, axis: Any = 0) -> Tensor:
 
 
 @operation
-def squeeze(x: ArrayLike, /, axis: Any = None) -> Tensor:
+def squeeze(x: ArrayLike, /, axis: AxisLike = None) -> Tensor:
     """Squeeze: ``x`` without the axes ``axis`` of extent 1; None removes all that are known to be 1.
 
     Args:
@@ -410,7 +410,7 @@ def _pieces(tensors: Sequence[Any]) -> list[Tensor]:
     return pieces
 
 
-def _is_row(x: Any, stack: Tensor, number: int) -> bool:
+def _is_row(x: ArrayLike, stack: Tensor, number: int) -> bool:
     row_of = getattr(x, "row_of", None)
     return row_of is not None and row_of[0] is stack and row_of[1] == number
 
@@ -497,7 +497,7 @@ def split(x: ArrayLike, num_or_sizes: Any, axis: int = 0) -> list[Tensor]:
 
 
 @operation
-def flip(x: ArrayLike, /, axis: Any = None) -> Tensor:
+def flip(x: ArrayLike, /, axis: AxisLike = None) -> Tensor:
     """Reverse the order of elements.
 
     ``x`` in reverse order along ``axis`` (None: all, an int or several).
@@ -627,7 +627,7 @@ def tile(x: ArrayLike, repetitions: Any, /) -> Tensor:
     return reshape_to(spread, tuple(c * n if c != 1 else n for c, n in zip(counts, extents)))
 
 
-def _padded(x: Tensor, low: Sequence[Any], high: Sequence[Any], value: Any) -> Tensor:
+def _padded(x: Tensor, low: Sequence[Any], high: Sequence[Any], value: ArrayLike) -> Tensor:
     return apply(TABLE["pad"], x, low=low, high=high, interior=(0,) * x.ndim, value=value)
 
 

@@ -12,7 +12,7 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ops import type_rules
 from hybridflow.core.promotion import result_dtype
 from hybridflow.core.tensor import Tensor
-from hybridflow.core.type_aliases import ArrayLike
+from hybridflow.core.type_aliases import ArrayLike, AxisLike
 from hybridflow.eager.operands import as_tensor, cast, expand, float_operand, reshape_to
 from hybridflow.eager.public_op import operation
 from hybridflow.errors import ShapeError
@@ -20,7 +20,12 @@ from hybridflow.errors import ShapeError
 
 @operation
 def average(
-    x: ArrayLike, /, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False
+    x: ArrayLike,
+    /,
+    axis: AxisLike = None,
+    weights: ArrayLike | None = None,
+    returned: bool = False,
+    keepdims: bool = False,
 ) -> Any:
     """Weighted mean over ``axis``; integers and bools become float32.
 
@@ -62,7 +67,7 @@ def average(
 
 
 @operation
-def ptp(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
+def ptp(x: ArrayLike, /, axis: AxisLike = None, keepdims: bool = False) -> Tensor:
     """Peak to peak: the largest element less the smallest one, over ``axis``.
 
     Args:
@@ -84,7 +89,9 @@ def ptp(x: ArrayLike, /, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 @operation
-def cov(x: ArrayLike, /, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None) -> Tensor:
+def cov(
+    x: ArrayLike, /, y: ArrayLike | None = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None
+) -> Tensor:
     """Covariance matrix of variables, of which each row has the observations of one.
 
     Args:
@@ -115,7 +122,7 @@ def cov(x: ArrayLike, /, y: Any = None, rowvar: bool = True, bias: bool = False,
     return reshape_to(result, ()) if result.shape == (1, 1) else result
 
 
-def _variables(stage: str, x: Any, rowvar: bool) -> Tensor:
+def _variables(stage: str, x: ArrayLike, rowvar: bool) -> Tensor:
     x = float_operand(x, stage)
     if x.ndim > 2:
         raise ShapeError(stage, f"{x.type} has more than 2 axes.")
@@ -124,7 +131,7 @@ def _variables(stage: str, x: Any, rowvar: bool) -> Tensor:
 
 
 @operation
-def corrcoef(x: ArrayLike, /, y: Any = None, rowvar: bool = True) -> Tensor:
+def corrcoef(x: ArrayLike, /, y: ArrayLike | None = None, rowvar: bool = True) -> Tensor:
     """Correlation coefficients of variables, of which each row has the observations of one.
 
     Args:

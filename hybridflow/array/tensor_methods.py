@@ -14,7 +14,7 @@ from hybridflow.array import creation, elementwise, indexing, linalg, reductions
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.method_install import give
 from hybridflow.core.tensor import Operators, Tensor
-from hybridflow.core.type_aliases import DTypeLike
+from hybridflow.core.type_aliases import ArrayLike, AxisLike, DTypeLike
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError
 from hybridflow.runtime import uninterruptible
@@ -31,7 +31,7 @@ def _row_major(order: str, name: str) -> None:
 
 
 def _sum(
-    self: Any, axis: Any = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False
+    self: Any, axis: AxisLike = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False
 ) -> Tensor:
     """See ``hf.sum``."""
     _no_out(out, "sum")
@@ -39,7 +39,7 @@ def _sum(
 
 
 def _prod(
-    self: Any, axis: Any = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False
+    self: Any, axis: AxisLike = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False
 ) -> Tensor:
     """See ``hf.prod``."""
     _no_out(out, "prod")
@@ -47,20 +47,20 @@ def _prod(
 
 
 def _mean(
-    self: Any, axis: Any = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False
+    self: Any, axis: AxisLike = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False
 ) -> Tensor:
     """See ``hf.mean``."""
     _no_out(out, "mean")
     return reductions.mean(self, axis, dtype, keepdims)
 
 
-def _max(self: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Tensor:
+def _max(self: Any, axis: AxisLike = None, out: None = None, keepdims: bool = False) -> Tensor:
     """See ``hf.max``."""
     _no_out(out, "max")
     return reductions.max(self, axis, keepdims)
 
 
-def _min(self: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Tensor:
+def _min(self: Any, axis: AxisLike = None, out: None = None, keepdims: bool = False) -> Tensor:
     """See ``hf.min``."""
     _no_out(out, "min")
     return reductions.min(self, axis, keepdims)
@@ -68,7 +68,7 @@ def _min(self: Any, axis: Any = None, out: None = None, keepdims: bool = False) 
 
 def _var(
     self: Any,
-    axis: Any = None,
+    axis: AxisLike = None,
     dtype: DTypeLike | None = None,
     out: None = None,
     ddof: float = 0,
@@ -82,7 +82,7 @@ def _var(
 
 def _std(
     self: Any,
-    axis: Any = None,
+    axis: AxisLike = None,
     dtype: DTypeLike | None = None,
     out: None = None,
     ddof: float = 0,
@@ -106,13 +106,13 @@ def _argmin(self: Any, axis: int | None = None, out: None = None, keepdims: bool
     return reductions.argmin(self, axis, keepdims)
 
 
-def _any(self: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Tensor:
+def _any(self: Any, axis: AxisLike = None, out: None = None, keepdims: bool = False) -> Tensor:
     """See ``hf.any``."""
     _no_out(out, "any")
     return reductions.any(self, axis, keepdims)
 
 
-def _all(self: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Tensor:
+def _all(self: Any, axis: AxisLike = None, out: None = None, keepdims: bool = False) -> Tensor:
     """See ``hf.all``."""
     _no_out(out, "all")
     return reductions.all(self, axis, keepdims)
@@ -124,7 +124,7 @@ def _cumsum(self: Any, axis: int | None = None, dtype: DTypeLike | None = None, 
     return reductions.cumulative_sum(*_along(self, axis, "cumsum"), dtype)
 
 
-def _along(x: Any, axis: int | None, name: str) -> tuple[Tensor, int]:
+def _along(x: ArrayLike, axis: int | None, name: str) -> tuple[Tensor, int]:
     """A tensor and an axis of it: of the flattened tensor for None, as NumPy has it."""
     x = as_tensor(x, name)
     return (_flat(x), 0) if axis is None else (x, axis)
@@ -157,7 +157,7 @@ def _transpose(self: Any, *axes: Any) -> Tensor:
     return shapes.permute_dims(self, tuple(given) if given else None)
 
 
-def _squeeze(self: Any, axis: Any = None) -> Tensor:
+def _squeeze(self: Any, axis: AxisLike = None) -> Tensor:
     """See ``hf.squeeze``."""
     return shapes.squeeze(self, axis)
 
@@ -214,7 +214,7 @@ def _argsort(self: Any, axis: int | None = -1, descending: bool = False, stable:
     return sorting.argsort(*_along(self, axis, "argsort"), descending=descending, stable=stable)
 
 
-def _take(self: Any, indices: Any, axis: int | None = None, out: None = None) -> Tensor:
+def _take(self: Any, indices: ArrayLike, axis: int | None = None, out: None = None) -> Tensor:
     """See ``hf.take``; None flattens first."""
     _no_out(out, "take")
     x, axis = _along(self, axis, "take")
@@ -291,5 +291,5 @@ def install() -> None:
     give(Operators, "__round__", _to_indices)
 
 
-def _to_indices(x: Any, digits: int | None = None, /) -> Tensor:
+def _to_indices(x: ArrayLike, digits: int | None = None, /) -> Tensor:
     return _round(x, digits or 0)

@@ -41,7 +41,7 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import Shape
 from hybridflow.core.promotion import default_float, default_int
 from hybridflow.core.tensor import Tensor
-from hybridflow.core.type_aliases import DTypeLike
+from hybridflow.core.type_aliases import ArrayLike, DTypeLike, ShapeLike
 from hybridflow.eager.operands import as_tensor, cast, float_operand, to_shape
 from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, ShapeError
@@ -61,7 +61,9 @@ class TransformedDistributions(Source):
         return negative(log(subtract(1.0, unit)))
 
     @operation
-    def cauchy(self, shape: Any = None, loc: Any = 0.0, scale: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
+    def cauchy(
+        self, shape: Any = None, loc: ArrayLike = 0.0, scale: ArrayLike = 1.0, dtype: DTypeLike = default_float
+    ) -> Tensor:
         """Cauchy distributed floats around ``loc``.
 
         Args:
@@ -84,7 +86,9 @@ class TransformedDistributions(Source):
         return cast(add(multiply(values, scale), loc), out_dtype)
 
     @operation
-    def gumbel(self, shape: Any = None, loc: Any = 0.0, scale: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
+    def gumbel(
+        self, shape: Any = None, loc: ArrayLike = 0.0, scale: ArrayLike = 1.0, dtype: DTypeLike = default_float
+    ) -> Tensor:
         """Gumbel distributed floats, the limit of largest values.
 
         Args:
@@ -108,7 +112,9 @@ class TransformedDistributions(Source):
         return cast(add(multiply(values, scale), loc), out_dtype)
 
     @operation
-    def logistic(self, shape: Any = None, loc: Any = 0.0, scale: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
+    def logistic(
+        self, shape: Any = None, loc: ArrayLike = 0.0, scale: ArrayLike = 1.0, dtype: DTypeLike = default_float
+    ) -> Tensor:
         """Floats of the logistic distribution around ``loc``.
 
         Args:
@@ -132,7 +138,7 @@ class TransformedDistributions(Source):
 
     @operation
     def weibull(
-        self, shape: Any = None, concentration: Any = 1.0, scale: Any = 1.0, dtype: DTypeLike = default_float
+        self, shape: Any = None, concentration: Any = 1.0, scale: ArrayLike = 1.0, dtype: DTypeLike = default_float
     ) -> Tensor:
         """Weibull distributed floats: exponential ones to the power ``1 / concentration``.
 
@@ -235,7 +241,7 @@ class TransformedDistributions(Source):
         return cast(where(rising, add(left, length), subtract(right, length)), out_dtype)
 
     @operation
-    def geometric(self, shape: Any = None, p: Any = 0.5, dtype: DTypeLike = default_int) -> Tensor:
+    def geometric(self, shape: Any = None, p: ArrayLike = 0.5, dtype: DTypeLike = default_int) -> Tensor:
         """How many trials there are up to the first success, each with probability ``p``.
 
         Args:
@@ -262,7 +268,11 @@ class TransformedDistributions(Source):
 
     @operation
     def lognormal(
-        self, shape: Any = None, mean: Any = 0.0, stddev: Any = 1.0, dtype: DTypeLike = default_float
+        self,
+        shape: ShapeLike | None = None,
+        mean: ArrayLike = 0.0,
+        stddev: ArrayLike = 1.0,
+        dtype: DTypeLike = default_float,
     ) -> Tensor:
         """Floats whose logarithms are normally distributed.
 
@@ -283,7 +293,7 @@ class TransformedDistributions(Source):
         return cast(exp(self.normal(shape, mean, stddev, wide)), out_dtype)
 
     @operation
-    def maxwell(self, shape: Any = None, scale: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
+    def maxwell(self, shape: Any = None, scale: ArrayLike = 1.0, dtype: DTypeLike = default_float) -> Tensor:
         """Maxwell distributed floats: the length of three normal numbers.
 
         Args:
@@ -305,7 +315,9 @@ class TransformedDistributions(Source):
         return cast(multiply(length, scale), out_dtype)
 
     @operation
-    def wald(self, shape: Any = None, mean: Any = 1.0, scale: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
+    def wald(
+        self, shape: Any = None, mean: ArrayLike = 1.0, scale: ArrayLike = 1.0, dtype: DTypeLike = default_float
+    ) -> Tensor:
         """Floats of Wald's distribution, the inverse Gaussian one: when a random walk first reaches a place.
 
         There are no derivatives.
@@ -336,7 +348,9 @@ class TransformedDistributions(Source):
         return cast(where(less_equal(multiply(unit, add(mean, small)), mean), small, multiply(mean, root)), out_dtype)
 
     @operation
-    def multivariate_normal(self, mean: Any, cov: Any, shape: Any = None, dtype: DTypeLike = default_float) -> Tensor:
+    def multivariate_normal(
+        self, mean: ArrayLike, cov: Any, shape: ShapeLike | None = None, dtype: DTypeLike = default_float
+    ) -> Tensor:
         """Normally distributed vectors, by the Cholesky factor of their covariance.
 
         Args:
@@ -363,7 +377,7 @@ class TransformedDistributions(Source):
         return cast(add(moved, cast(mean, wide)), out_dtype)
 
     @operation
-    def orthogonal(self, n: int, shape: Any = (), dtype: DTypeLike = default_float) -> Tensor:
+    def orthogonal(self, n: int, shape: ShapeLike = (), dtype: DTypeLike = default_float) -> Tensor:
         """Orthogonal matrices, of which every rotation and reflection is as likely.
 
         Args:
@@ -418,7 +432,7 @@ class TransformedDistributions(Source):
         return cast(sigmoid(subtract(x, y)), out_dtype)
 
     @operation
-    def dirichlet(self, alpha: Any, shape: Any = (), dtype: DTypeLike = default_float) -> Tensor:
+    def dirichlet(self, alpha: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = default_float) -> Tensor:
         """Dirichlet distributed vectors: shares that sum to 1.
 
         Gradients flow to ``alpha``.
@@ -494,7 +508,12 @@ class TransformedDistributions(Source):
 
     @operation
     def student_t(
-        self, shape: Any = None, df: Any = 1.0, loc: Any = 0.0, scale: Any = 1.0, dtype: DTypeLike = default_float
+        self,
+        shape: Any = None,
+        df: ArrayLike = 1.0,
+        loc: ArrayLike = 0.0,
+        scale: ArrayLike = 1.0,
+        dtype: DTypeLike = default_float,
     ) -> Tensor:
         """Floats of Student's t distribution.
 
@@ -524,7 +543,7 @@ class TransformedDistributions(Source):
         return cast(add(multiply(values, scale), loc), out_dtype)
 
     @operation
-    def ball(self, d: int, p: float = 2.0, shape: Any = (), dtype: DTypeLike = default_float) -> Tensor:
+    def ball(self, d: int, p: float = 2.0, shape: ShapeLike = (), dtype: DTypeLike = default_float) -> Tensor:
         """Points of the unit ball of ``d`` dimensions, all equally likely.
 
         Args:
@@ -632,7 +651,9 @@ class TransformedDistributions(Source):
         return cast(self._sampled("random_poisson", shape, mean), out_dtype)
 
     @operation
-    def multinomial(self, counts: Any, probs: Any, shape: Any = None, dtype: DTypeLike = default_int) -> Tensor:
+    def multinomial(
+        self, counts: Any, probs: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = default_int
+    ) -> Tensor:
         """How many of ``counts`` trials come to each outcome, whose probabilities ``probs`` are.
 
         Args:

@@ -17,7 +17,7 @@ from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.ops import TABLE, type_rules
 from hybridflow.core.promotion import default_int
 from hybridflow.core.tensor import Tensor
-from hybridflow.core.type_aliases import ArrayLike
+from hybridflow.core.type_aliases import ArrayLike, AxisLike, PerAxis
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, float_operand, reshape_to
 from hybridflow.eager.public_op import operation
@@ -26,7 +26,7 @@ from hybridflow.errors import ArgumentError, ShapeError
 Each = tuple[int, ...]
 
 
-def _each(stage: str, what: str, value: Any, count: int) -> Each:
+def _each(stage: str, what: str, value: ArrayLike, count: int) -> Each:
     """A number for each axis: given so, or one for all of them."""
     several = tuple(value) if isinstance(value, (list, tuple)) else (value,) * count
     numbers = tuple(type_rules.integer(stage, what, n) for n in several)
@@ -35,7 +35,7 @@ def _each(stage: str, what: str, value: Any, count: int) -> Each:
     return numbers
 
 
-def _axes(stage: str, x: Tensor, size: Any, axis: Any) -> tuple[Each, Each]:
+def _axes(stage: str, x: Tensor, size: Any, axis: AxisLike) -> tuple[Each, Each]:
     """The axes that windows slide along, and how long a window is along each."""
     if axis is None:
         axes = tuple(range(x.ndim))
@@ -48,7 +48,7 @@ def _axes(stage: str, x: Tensor, size: Any, axis: Any) -> tuple[Each, Each]:
 
 
 @operation
-def sliding_window_view(x: ArrayLike, window_shape: Any, axis: Any = None) -> Tensor:
+def sliding_window_view(x: ArrayLike, window_shape: PerAxis, axis: AxisLike = None) -> Tensor:
     """Sliding windows: all parts of a size, one next to the other.
 
     No element is copied where what comes next is compiled with it.
@@ -127,9 +127,9 @@ def _operand(stage: str, x: ArrayLike, reduction: str) -> Tensor:
 @operation
 def reduce_window(
     x: ArrayLike,
-    window_shape: Any,
+    window_shape: PerAxis,
     reduction: str = "max",
-    axis: Any = None,
+    axis: AxisLike = None,
     *,
     strides: Any = 1,
     dilation: Any = 1,

@@ -71,7 +71,7 @@ class BackupAndRestore(Callback):
         self._saved(epoch).write(self._path)
         self._is_saved = True
 
-    def on_train_begin(self, logs: Any = None) -> None:
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         self._notice = _Notice()
         if any(number for (number,) in processes.say("looking for a backup", [self._path.exists()])):
             self.model._build_for_data()  # restoring needs variables
@@ -80,10 +80,10 @@ class BackupAndRestore(Callback):
             self.model._run.first_epoch = saved.epoch
             self._unsaved = self._place.unsaved
 
-    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._epoch, self._last = epoch, self.model._run.source.taken
 
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         count = batch + 1 - self._last
         self._last, self._unsaved, self._is_saved = batch + 1, self._unsaved + count, False
         if self.save_freq != "epoch" and self._unsaved >= self.save_freq:
@@ -92,7 +92,7 @@ class BackupAndRestore(Callback):
         if self._notice is not None and self._notice.is_given(count):
             self._end(self._epoch, f"epoch {self._epoch + 1}, batch {batch + 1}")
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._is_saved = False
         if self.save_freq == "epoch":
             self._unsaved = 0
@@ -107,7 +107,7 @@ class BackupAndRestore(Callback):
             print(f"[fit] SIGTERM: ends after {place}; {self._path} has the state.", file=sys.stderr, flush=True)
         raise SystemExit(processes.COME_AGAIN)
 
-    def on_train_end(self, logs: Any = None) -> None:
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         if self.delete_checkpoint:
             processes.once("removing the backup", lambda: self._path.unlink(missing_ok=True))
 

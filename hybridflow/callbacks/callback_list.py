@@ -115,7 +115,7 @@ class CallbackList:
                 with spans.span(f"{type(one).__name__}.{name}", "callback"):
                     getattr(one, name)(*places, logs)
 
-    def _tell_batch(self, name: str, batch: int, logs: Any) -> None:
+    def _tell_batch(self, name: str, batch: int, logs: dict[str, Any] | None) -> None:
         methods = self._of_batches[name]
         if methods:
             logs = {} if logs is None else _plain(logs)
@@ -123,64 +123,64 @@ class CallbackList:
                 for method in methods:
                     method(batch, logs)
 
-    def on_train_begin(self, logs: Any = None) -> None:
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         self._tell("on_train_begin", logs)
 
-    def on_train_end(self, logs: Any = None) -> None:
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         self._tell("on_train_end", logs)
 
-    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._progress.begin(epoch)
         self._tell("on_epoch_begin", epoch, logs)
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         logs = {} if logs is None else logs
         self.last_logs = logs
         self._tell("on_epoch_end", epoch, logs)
         self._progress.end(logs)
 
-    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+    def on_train_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         self._tell_batch("on_train_batch_begin", batch, logs)
 
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         logs = {} if logs is None else logs
         self._tell_batch("on_train_batch_end", batch, logs)
         if not self._quiet:
             self._progress.step(batch, logs)
 
-    def on_test_begin(self, logs: Any = None) -> None:
+    def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
         self._is_run = not self._progress.is_open
         if self._is_run:
             self._progress.begin(None)
         self._tell("on_test_begin", logs)
 
-    def on_test_end(self, logs: Any = None) -> None:
+    def on_test_end(self, logs: dict[str, Any] | None = None) -> None:
         logs = {} if logs is None else logs
         self._tell("on_test_end", logs)
         if self._is_run:
             self._progress.end(logs)
 
-    def on_test_batch_begin(self, batch: int, logs: Any = None) -> None:
+    def on_test_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         self._tell_batch("on_test_batch_begin", batch, logs)
 
-    def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
+    def on_test_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         logs = {} if logs is None else logs
         self._tell_batch("on_test_batch_end", batch, logs)
         if self._is_run and not self._quiet:
             self._progress.step(batch, logs)
 
-    def on_predict_begin(self, logs: Any = None) -> None:
+    def on_predict_begin(self, logs: dict[str, Any] | None = None) -> None:
         self._progress.begin(None)
         self._tell("on_predict_begin", logs)
 
-    def on_predict_end(self, logs: Any = None) -> None:
+    def on_predict_end(self, logs: dict[str, Any] | None = None) -> None:
         self._tell("on_predict_end", logs)
         self._progress.end({})
 
-    def on_predict_batch_begin(self, batch: int, logs: Any = None) -> None:
+    def on_predict_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         self._tell_batch("on_predict_batch_begin", batch, logs)
 
-    def on_predict_batch_end(self, batch: int, logs: Any = None) -> None:
+    def on_predict_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         logs = {} if logs is None else logs
         for method in self._of_batches["on_predict_batch_end"]:
             method(batch, logs)

@@ -39,14 +39,14 @@ class CSVLogger(Callback):
         self.filename, self.separator, self.append = filename, separator, append
         self._names: list[str] = []
 
-    def on_train_begin(self, logs: Any = None) -> None:
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         self._names = []
         if self.append and os.path.exists(self.filename):
             self._names = self._rows()[0]
         else:
             self._write([])
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         found = {"epoch": epoch, **(logs or {})}
         names = ["epoch", *sorted(logs or ())]
         if not any(name.startswith("val_") for name in names):
@@ -134,7 +134,7 @@ class RemoteMonitor(Callback):
         self.root, self.path, self.field = root, path, field
         self.headers, self.send_as_json = headers, send_as_json
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         from http.client import HTTPException  # which nobody else needs
         from urllib import parse, request
 

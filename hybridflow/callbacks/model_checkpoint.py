@@ -58,19 +58,19 @@ class ModelCheckpoint(Watching):
         self.best = self.worst() if initial_value_threshold is None else float(initial_value_threshold)
         self._epoch = self._batches = 0
 
-    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self._epoch = epoch
 
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         self._batches += 1
         if self.save_freq != "epoch" and self._batches % self.save_freq == 0:
             self._save(self._epoch, batch, logs)
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         if self.save_freq == "epoch":
             self._save(epoch, None, logs)
 
-    def _save(self, epoch: int, batch: int | None, logs: Any) -> None:
+    def _save(self, epoch: int, batch: int | None, logs: dict[str, Any] | None) -> None:
         if self.save_best_only:
             value = self.watched(logs)
             if value is None or not self.is_better(value, self.best):

@@ -40,7 +40,7 @@ class Watching(Callback):
         """Whether a value is better by more than ``min_delta``."""
         return value - self.min_delta > than if self._grows else value + self.min_delta < than
 
-    def watched(self, logs: Any) -> float | None:
+    def watched(self, logs: dict[str, Any] | None) -> float | None:
         """The quantity, or None, of which it is warned once, where it is not logged."""
         value = (logs or {}).get(self.monitor)
         if value is None and not self._warned:
@@ -92,11 +92,11 @@ class EarlyStopping(Watching):
         self.best: float = self.worst()
         self.best_weights: Any = None
 
-    def on_train_begin(self, logs: Any = None) -> None:
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         self.wait = self.stopped_epoch = self.best_epoch = 0
         self.best, self.best_weights = self.worst(), None
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         value = self.watched(logs)
         if value is None or epoch < self.start_from_epoch:
             return
@@ -114,7 +114,7 @@ class EarlyStopping(Watching):
             self.stopped_epoch = epoch
             self.model.stop_training = True
 
-    def on_train_end(self, logs: Any = None) -> None:
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         if self.stopped_epoch and self.verbose:
             print(f"Epoch {self.stopped_epoch + 1}: early stopping")
         if self.best_weights is not None:
@@ -142,7 +142,7 @@ class TerminateOnNaN(Callback):
         super().__init__()
         self.raise_error = bool(raise_error)
 
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         loss = (logs or {}).get("loss")
         if loss is not None and not np.isfinite(loss):
             if self.raise_error:
@@ -187,7 +187,7 @@ class LearningRateScheduler(Callback):
     def __init__(self, schedule: Callable[..., Any], verbose: int = 0) -> None:
         self.schedule, self.verbose = schedule, verbose
 
-    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         rate = _rate(self.model, "LearningRateScheduler")
         given = (epoch, float(rate))
         new = self.schedule(*given[: _most_arguments(self.schedule)])
@@ -197,7 +197,7 @@ class LearningRateScheduler(Callback):
         if self.verbose:
             print(f"Epoch {epoch + 1}: the learning rate is {float(new):.6g}")
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         if logs is not None:
             logs["learning_rate"] = float(_rate(self.model, "LearningRateScheduler"))
 
@@ -249,10 +249,10 @@ class ReduceLROnPlateau(Watching):
         self.best = self.worst()
         self.wait = self._resting = 0
 
-    def on_train_begin(self, logs: Any = None) -> None:
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         self.best, self.wait, self._resting = self.worst(), 0, 0
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         rate = _rate(self.model, "ReduceLROnPlateau")
         value = self.watched(logs)
         if logs is not None:

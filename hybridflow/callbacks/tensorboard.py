@@ -90,24 +90,24 @@ class TensorBoard(Callback):
                 if np.ndim(value) == 0:
                     summary.scalar(f"{prefix}{name}{suffix}", value, step)
 
-    def on_train_begin(self, logs: Any = None) -> None:
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         self._batches = self._first = 0
         self._begun = time.perf_counter()
         if self.write_graph and self.model.built:
             self._show_model()
             self._has_shown = True
 
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         self._batches += 1
         if self.update_freq != "epoch" and self._batches % self.update_freq == 0:
             self._write("train", "batch_", logs or {}, self._batches)
 
-    def on_test_end(self, logs: Any = None) -> None:
+    def on_test_end(self, logs: dict[str, Any] | None = None) -> None:
         optimizer = self.model.optimizer
         if logs and optimizer is not None and self._writers:
             self._write("validation", "evaluation_", logs, int(optimizer.iterations), "_vs_iterations")
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         given = dict(logs or {})
         seen = {name.removeprefix("val_"): given.pop(name) for name in list(given) if name.startswith("val_")}
         if self.model.optimizer is not None:
@@ -127,7 +127,7 @@ class TensorBoard(Callback):
         for writer in self._writers.values():
             writer.flush()
 
-    def on_train_end(self, logs: Any = None) -> None:
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         for writer in self._writers.values():
             writer.close()
         self._writers, self._has_shown = {}, False

@@ -24,3 +24,7 @@ ArrayLike = Operators | float | Dim | list[Any] | tuple[Any, ...] | range | np.g
 DTypeLike = np.dtype[Any] | type[Any] | str
 # An extent or several; what is computed from ``x.shape`` while extents are open has an index, too.
 ShapeLike = SupportsIndex | Dim | Sequence[SupportsIndex | Dim] | Operators | np.ndarray
+# One axis, several, or None for all.
+AxisLike = SupportsIndex | Sequence[SupportsIndex] | None
+# A number for all axes of a window, or one for each: sizes, strides, dilations.
+PerAxis = SupportsIndex | Sequence[SupportsIndex]

@@ -29,7 +29,7 @@ from hybridflow.core import layer_context
 from hybridflow.core.promotion import to_dtype
 from hybridflow.core.serialization import Configured, snake_case
 from hybridflow.core.tensor import Tensor
-from hybridflow.core.type_aliases import DTypeLike
+from hybridflow.core.type_aliases import ArrayLike, AxisLike, DTypeLike
 from hybridflow.eager.operands import as_tensor, cast, float_operand
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.nn.ctc import ctc_loss
@@ -77,7 +77,7 @@ class Loss(Configured):
         """What a loss is called that was given no name."""
         return snake_case(type(self).__name__)
 
-    def call(self, y_true: Any, y_pred: Any) -> Any:
+    def call(self, y_true: ArrayLike, y_pred: ArrayLike) -> Any:
         """For subclasses: the loss of each sample."""
         raise NotImplementedError(f"{type(self).__name__} has to define call(self, y_true, y_pred)")
 
@@ -103,7 +103,7 @@ class Loss(Configured):
             losses = losses * weights
         return self._reduced(losses, weights, counted)
 
-    def _counted(self, labels: Any, losses: Any) -> Any:
+    def _counted(self, labels: ArrayLike, losses: Any) -> Any:
         """1 where a loss counts in means and 0 where not, of the shape and dtype of the losses; None if all do."""
         return None
 
@@ -148,11 +148,11 @@ class _Ready(Loss):
 class _OfEach(_Ready):
     """The mean over the last axis of a loss of each element."""
 
-    def call(self, y_true: Any, y_pred: Any) -> Any:
+    def call(self, y_true: ArrayLike, y_pred: ArrayLike) -> Any:
         y_true, y_pred = alike(y_true, y_pred)
         return mean(self.of_each(y_true, y_pred), axis=-1)
 
-    def of_each(self, y: Any, p: Any) -> Any:
+    def of_each(self, y: ArrayLike, p: ArrayLike) -> Any:
         """For subclasses: the loss of each element."""
         raise NotImplementedError(f"{type(self).__name__} has to define of_each(self, y, p)")
 
@@ -217,7 +217,7 @@ class MeanSquaredLogarithmicError(_OfEach):
     <Tensor f32[] cpu> 0.0
     """
 
-    def of_each(self, y: Any, p: Any) -> Any:
+    def of_each(self, y: ArrayLike, p: ArrayLike) -> Any:
         return square(log1p(maximum(p, _EPSILON)) - log1p(maximum(y, _EPSILON)))
 
 
@@ -298,7 +298,7 @@ class Hinge(_OfEach):
     <Tensor f32[] cpu> 1.0
     """
 
-    def of_each(self, y: Any, p: Any) -> Any:
+    def of_each(self, y: ArrayLike, p: ArrayLike) -> Any:
         return maximum(1 - _signs(y) * p, 0)
 
 
@@ -314,7 +314,7 @@ class SquaredHinge(_OfEach):
     <Tensor f32[] cpu> 1.25
     """
 
-    def of_each(self, y: Any, p: Any) -> Any:
+    def of_each(self, y: ArrayLike, p: ArrayLike) -> Any:
         return square(maximum(1 - _signs(y) * p, 0))
 
 
@@ -330,7 +330,7 @@ class KLDivergence(_Ready):
     <Tensor f32[] cpu> 0.0
     """
 
-    def call(self, y_true: Any, y_pred: Any) -> Any:
+    def call(self, y_true: ArrayLike, y_pred: ArrayLike) -> Any:
         y, p = (clip(x, _EPSILON, 1) for x in alike(y_true, y_pred))
         return sum(y * log(y / p), axis=-1)
 
@@ -360,7 +360,7 @@ class CosineSimilarity(Loss):
         super().__init__(name, reduction, dtype)
         self.axis = axis
 
-    def call(self, y_true: Any, y_pred: Any) -> Any:
+    def call(self, y_true: ArrayLike, y_pred: ArrayLike) -> Any:
         y, p = (l2_normalize(x, self.axis) for x in alike(y_true, y_pred))
         return -sum(y * p, axis=self.axis)
 
@@ -401,7 +401,7 @@ class BinaryCrossentropy(_Crossentropy):
     <Tensor f32[] cpu> 1.1269281
     """
 
-    def call(self, y_true: Any, y_pred: Any) -> Any:
+    def call(self, y_true: ArrayLike, y_pred: ArrayLike) -> Any:
         y, p = alike(y_true, y_pred)
         _check_classes(self, y, p)
         if self.label_smoothing:
@@ -477,7 +477,7 @@ class SparseCategoricalCrossentropy(Loss):
         losses = -of_class(of_all, y if known is None else where(known, y, 0), self.axis)
         return losses if known is None else where(known, losses, 0)
 
-    def _counted(self, labels: Any, losses: Any) -> Any:
+    def _counted(self, labels: ArrayLike, losses: Any) -> Any:
         if self.ignore_class is None:
             return None
         return cast(not_equal(class_numbers(labels, losses.ndim), self.ignore_class), losses.dtype)
@@ -493,7 +493,7 @@ def _check_classes(loss: _Crossentropy, y: Any, p: Any) -> None:
         )
 
 
-def _log_probabilities(p: Any, from_logits: bool, axis: int) -> Any:
+def _log_probabilities(p: ArrayLike, from_logits: bool, axis: int) -> Any:
     if from_logits:
         return log_softmax(p, axis)
     return log(clip(p / sum(p, axis=axis, keepdims=True), _EPSILON, 1 - _EPSILON))
@@ -523,7 +523,7 @@ def alike(y: Any, p: Any) -> tuple[Any, Any]:
     return y, p
 
 
-def _signs(y: Any) -> Any:
+def _signs(y: ArrayLike) -> Any:
     """Labels of 0 and 1 as -1 and 1; others stay."""
     return where(y == 0, -1, y)
 
@@ -556,7 +556,7 @@ class LossFunctionWrapper(Loss):
         super().__init__(name or getattr(fn, "__name__", None), reduction, dtype)
         self.fn, self._fn_kwargs = fn, kwargs
 
-    def call(self, y_true: Any, y_pred: Any) -> Any:
+    def call(self, y_true: ArrayLike, y_pred: ArrayLike) -> Any:
         return as_tensor(self.fn(*alike(y_true, y_pred), **self._fn_kwargs), self.name)
 
     def get_config(self) -> dict[str, Any]:
@@ -578,7 +578,7 @@ class CategoricalHinge(_Ready):
     <Tensor f32[] cpu> 1.25
     """
 
-    def call(self, y_true: Any, y_pred: Any) -> Any:
+    def call(self, y_true: ArrayLike, y_pred: ArrayLike) -> Any:
         y, p = alike(y_true, y_pred)
         return maximum(largest((1 - y) * p, axis=-1) - sum(y * p, axis=-1) + 1, 0)
 
@@ -621,7 +621,7 @@ class BinaryFocalCrossentropy(_Crossentropy):
         super().__init__(from_logits, label_smoothing, axis, reduction, name, dtype)
         self.apply_class_balancing, self.alpha, self.gamma = bool(apply_class_balancing), alpha, gamma
 
-    def call(self, y_true: Any, y_pred: Any) -> Any:
+    def call(self, y_true: ArrayLike, y_pred: ArrayLike) -> Any:
         y, p = alike(y_true, y_pred)
         _check_classes(self, y, p)
         if self.label_smoothing:
@@ -743,13 +743,13 @@ class Tversky(Loss):
         beta: float = 0.5,
         reduction: str | None = "sum_over_batch_size",
         name: str | None = None,
-        axis: Any = None,
+        axis: AxisLike = None,
         dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(name, reduction, dtype)
         self.alpha, self.beta, self.axis = alpha, beta, axis
 
-    def call(self, y_true: Any, y_pred: Any) -> Any:
+    def call(self, y_true: ArrayLike, y_pred: ArrayLike) -> Any:
         y, p = alike(y_true, y_pred)
         shared = sum(y * p, axis=self.axis)
         more, less = sum((1 - y) * p, axis=self.axis), sum(y * (1 - p), axis=self.axis)
@@ -773,13 +773,13 @@ class Dice(Loss):
         self,
         reduction: str | None = "sum_over_batch_size",
         name: str | None = None,
-        axis: Any = None,
+        axis: AxisLike = None,
         dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(name, reduction, dtype)
         self.axis = axis
 
-    def call(self, y_true: Any, y_pred: Any) -> Any:
+    def call(self, y_true: ArrayLike, y_pred: ArrayLike) -> Any:
         y, p = alike(y_true, y_pred)
         shared = sum(y * p, axis=self.axis)
         return 1 - (2 * shared + _EPSILON) / (sum(y, axis=self.axis) + sum(p, axis=self.axis) + _EPSILON)
@@ -868,5 +868,5 @@ class Circle(Loss):
         """``logsumexp`` of those of each row that are chosen; far below 0 where none is."""
         return logsumexp(where(chosen, found * self.gamma, _NONE), axis=1)
 
-    def _counted(self, labels: Any, losses: Any) -> Any:
+    def _counted(self, labels: ArrayLike, losses: Any) -> Any:
         return cast(losses > 0, losses.dtype)

@@ -11,14 +11,14 @@ from hybridflow.array.shapes import expand_dims
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.promotion import default_float
 from hybridflow.core.tensor import Tensor
-from hybridflow.core.type_aliases import DTypeLike
+from hybridflow.core.type_aliases import ArrayLike, DTypeLike
 from hybridflow.eager.operands import as_tensor, cast
 from hybridflow.errors import ArgumentError
 from hybridflow.losses.classes import alike, class_numbers
 from hybridflow.metrics.metric import OfBatches
 
 
-def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Tensor:
+def binary_accuracy(y_true: ArrayLike, y_pred: ArrayLike, threshold: float = 0.5) -> Tensor:
     """Binary accuracy: the share of predictions on the label's side of the threshold, over the last axis.
 
     Args:
@@ -36,7 +36,7 @@ def binary_accuracy(y_true: Any, y_pred: Any, threshold: float = 0.5) -> Tensor:
     return _mean_of(equal(cast(greater(p, threshold), p.dtype), cast(y, p.dtype)))
 
 
-def categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
+def categorical_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> Tensor:
     """Categorical accuracy: 1 where labels (one-hot) and predictions have their largest element at the same class.
 
     Args:
@@ -55,7 +55,7 @@ def categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
     return cast(equal(argmax(y, axis=-1), argmax(p, axis=-1)), default_float)
 
 
-def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
+def sparse_categorical_accuracy(y_true: ArrayLike, y_pred: ArrayLike) -> Tensor:
     """Categorical accuracy of labels that are numbers: 1 where the largest prediction is that of the label, else 0.
 
     Args:
@@ -72,7 +72,7 @@ def sparse_categorical_accuracy(y_true: Any, y_pred: Any) -> Tensor:
     return cast(equal(class_numbers(y, p.ndim - 1), argmax(p, axis=-1)), default_float)
 
 
-def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Tensor:
+def top_k_categorical_accuracy(y_true: ArrayLike, y_pred: ArrayLike, k: int = 5) -> Tensor:
     """Top-k accuracy: 1 where the label's class (one-hot) is among the k classes predicted highest, else 0.
 
     Args:
@@ -90,7 +90,7 @@ def top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Tensor:
     return sparse_top_k_categorical_accuracy(argmax(y, axis=-1), y_pred, k)
 
 
-def sparse_top_k_categorical_accuracy(y_true: Any, y_pred: Any, k: int = 5) -> Tensor:
+def sparse_top_k_categorical_accuracy(y_true: ArrayLike, y_pred: ArrayLike, k: int = 5) -> Tensor:
     """Top-k accuracy of labels that are numbers: 1 where the label is among the k classes predicted highest, else 0.
 
     A class counts among them if fewer than ``k`` others have a larger prediction.

@@ -30,7 +30,7 @@ from hybridflow.array.sorting import top_k as largest
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.allocation_limit import take_room
 from hybridflow.core.tensor import Tensor
-from hybridflow.core.type_aliases import DTypeLike
+from hybridflow.core.type_aliases import ArrayLike, DTypeLike
 from hybridflow.eager.operands import as_tensor, cast
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.losses.classes import alike
@@ -66,14 +66,16 @@ class _Decisions(Metric):
         shape = (len(thresholds), *outputs)
         self._counts = {kind: self.add_variable(shape, dtype=dtypes.float64, name=kind) for kind in self._kept}
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(self, y_true: ArrayLike, y_pred: Any, sample_weight: Any = None) -> None:
         weights = self._there(y_pred, y_pred, sample_weight)
         labels, predictions, weights = self._prepared(y_true, y_pred, weights)
         counts = _counted(labels, predictions, weights, self._thresholds)
         for kind, variable in self._counts.items():
             variable.assign_add(getattr(counts, kind))
 
-    def _prepared(self, y_true: Any, y_pred: Any, sample_weight: Any) -> tuple[Tensor, Tensor, Tensor]:
+    def _prepared(
+        self, y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Labels as bools, predictions and weights, all of one shape with one axis."""
         predictions = cast(as_tensor(y_pred, self.name), dtypes.float32)
         labels, predictions = alike(as_tensor(y_true, self.name), predictions)
@@ -444,7 +446,9 @@ class AUC(_OverThresholds):
     def _points(self) -> list[float]:
         return self._even() if self.thresholds is None else [-_EPSILON, *self.thresholds, 1 + _EPSILON]
 
-    def _prepared(self, y_true: Any, y_pred: Any, sample_weight: Any) -> tuple[Tensor, Tensor, Tensor]:
+    def _prepared(
+        self, y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike
+    ) -> tuple[Tensor, Tensor, Tensor]:
         predictions = as_tensor(y_pred, self.name)
         if self.from_logits:
             predictions = sigmoid(predictions)
@@ -538,7 +542,7 @@ class FBetaScore(Metric):
         self.average, self.beta, self.threshold = average, float(beta), threshold
         self._sums: list[Any] = []
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(self, y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None) -> None:
         y, p = as_tensor(y_true, self.name), cast(as_tensor(y_pred, self.name), dtypes.float32)
         if y.ndim != 2 or y.shape != p.shape:
             raise ShapeError(self.name, f"labels {y.type} and predictions {p.type} must be (samples, classes) both.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from hybridflow.array.creation import asarray, eye, zeros
 from hybridflow.array.elementwise import astype, greater, logical_and, not_equal, where
@@ -12,7 +11,7 @@ from hybridflow.array.reductions import argmax, sum
 from hybridflow.array.shapes import broadcast_to, expand_dims, reshape
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
-from hybridflow.core.type_aliases import DTypeLike
+from hybridflow.core.type_aliases import ArrayLike, DTypeLike
 from hybridflow.eager.operands import as_tensor, cast
 from hybridflow.effects.runtime_raise import check_all
 from hybridflow.errors import ArgumentError, IndexRangeError, ShapeError
@@ -76,7 +75,7 @@ class IoU(Metric):
         self.sparse_y_true, self.sparse_y_pred = sparse_y_true, sparse_y_pred
         self.total_cm = self.add_variable((num_classes, num_classes), dtype=dtypes.float64, name="total_cm")
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(self, y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None) -> None:
         labels, predictions = as_tensor(y_true, self.name), as_tensor(y_pred, self.name)
         labels = labels if self.sparse_y_true else argmax(labels, axis=self.axis)
         predictions = predictions if self.sparse_y_pred else argmax(predictions, axis=self.axis)
@@ -221,5 +220,5 @@ class BinaryIoU(IoU):
             raise ArgumentError(self.name, f"threshold is {threshold!r}; it must be at least 0 and less than 1.")
         self.threshold = threshold
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(self, y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None) -> None:
         super().update_state(y_true, greater(as_tensor(y_pred, self.name), self.threshold), sample_weight)

@@ -16,7 +16,7 @@ from hybridflow.core.context import suspended
 from hybridflow.core.promotion import default_float, to_dtype
 from hybridflow.core.serialization import Configured, snake_case
 from hybridflow.core.tensor import Tensor
-from hybridflow.core.type_aliases import DTypeLike
+from hybridflow.core.type_aliases import ArrayLike, DTypeLike
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor, cast
 from hybridflow.errors import ArgumentError, ShapeError
@@ -117,7 +117,7 @@ class Metric(Configured):
         """An instance with the arguments that ``get_config`` returned."""
         return cls(**config)
 
-    def _there(self, y_pred: Any, values: Any, sample_weight: Any) -> Any:
+    def _there(self, y_pred: ArrayLike, values: ArrayLike, sample_weight: ArrayLike) -> Any:
         """The weights, 0 where the mask of predictions says that there is nothing."""
         mask = layer_context.mask_of(y_pred)
         if mask is None or mask.ndim > as_tensor(values, self.name).ndim:
@@ -165,7 +165,7 @@ class Averaging(Metric):
         self.total = self.add_variable(dtype=dtypes.float64, name="total")
         self.count = self.add_variable(dtype=dtypes.float64, name="count")
 
-    def _take(self, values: Any, sample_weight: Any) -> None:
+    def _take(self, values: ArrayLike, sample_weight: ArrayLike) -> None:
         values, weights = weighted(values, sample_weight, self._dtype, self.name)
         if weights is None:
             self.total.assign_add(total_of(values))
@@ -221,7 +221,7 @@ class MeanMetricWrapper(Averaging):
         super().__init__(name or getattr(fn, "__name__", None) or snake_case(type(fn).__name__), dtype)
         self._fn, self._fn_kwargs = fn, kwargs
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(self, y_true: ArrayLike, y_pred: Any, sample_weight: Any = None) -> None:
         labels, predictions = as_tensor(y_true, self.name), as_tensor(y_pred, self.name)
         values = self._fn(labels, predictions, **self._fn_kwargs)
         self._take(values, self._there(y_pred, values, sample_weight))
@@ -237,12 +237,12 @@ class OfBatches(Averaging):
         """For subclasses: a value for each sample."""
         raise NotImplementedError
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(self, y_true: ArrayLike, y_pred: Any, sample_weight: Any = None) -> None:
         values = self.of_samples(as_tensor(y_true, self.name), as_tensor(y_pred, self.name))
         self._take(values, self._there(y_pred, values, sample_weight))
 
 
-def weighted(values: Any, weights: Any, dtype: Any, stage: str) -> tuple[Tensor, Tensor | None]:
+def weighted(values: ArrayLike, weights: ArrayLike, dtype: Any, stage: str) -> tuple[Tensor, Tensor | None]:
     """Values and weights of one number of axes: those that weights lack are averaged over, or they broadcast.
 
     Raises ShapeError where weights have more axes than values.

@@ -10,7 +10,7 @@ from hybridflow.array.reductions import mean, std, sum, var
 from hybridflow.array.shapes import expand_dims
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
-from hybridflow.core.type_aliases import DTypeLike
+from hybridflow.core.type_aliases import ArrayLike, DTypeLike
 from hybridflow.eager.operands import as_tensor, cast
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.losses import classes as losses
@@ -26,13 +26,13 @@ class _OfLoss(Averaging):
         super().__init__(name, dtype)
         self._loss = loss
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(self, y_true: ArrayLike, y_pred: Any, sample_weight: Any = None) -> None:
         values = self._loss(y_true, y_pred)
         if sample_weight is not None:
             sample_weight = self._weights(as_tensor(y_true, self.name), values, sample_weight)
         self._take(values, self._there(y_pred, values, sample_weight))
 
-    def _weights(self, labels: Any, values: Any, given: Any) -> Any:
+    def _weights(self, labels: ArrayLike, values: ArrayLike, given: Any) -> Any:
         """The given weights, 0 where a label is ignored; without weights it counts in the mean, as in Keras."""
         counted = self._loss._counted(labels, values)
         if counted is None:
@@ -336,7 +336,7 @@ class R2Score(Metric):
         self._rows = self.add_variable(dtype=dtypes.float64, name="rows")
         self._sums: list[Any] = []
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(self, y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None) -> None:
         y, p = alike(
             cast(as_tensor(y_true, self.name), dtypes.float64), cast(as_tensor(y_pred, self.name), dtypes.float64)
         )

@@ -30,7 +30,7 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import Extent, broadcast_shapes, is_one, same_extents
 from hybridflow.core.promotion import weak_kind
 from hybridflow.core.tensor import Tensor
-from hybridflow.core.type_aliases import DTypeLike
+from hybridflow.core.type_aliases import ArrayLike, DTypeLike
 from hybridflow.eager.operands import as_tensor, cast, common_dtype, float_operand, reshape_to, scalar
 from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError
@@ -41,9 +41,9 @@ _NAME = "scaled_dot_product_attention"
 
 @operation
 def scaled_dot_product_attention(
-    query: Any,
-    key: Any,
-    value: Any,
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
     attn_mask: Any = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
@@ -123,7 +123,7 @@ def _default_scale(features: Extent, dtype: Any) -> Any:
     return rsqrt(maximum(scalar(features, dtype, _NAME), 1))
 
 
-def _masked(scores: Tensor, mask: Any, causal: bool) -> Tensor:
+def _masked(scores: Tensor, mask: ArrayLike, causal: bool) -> Tensor:
     """Scores of -inf where a step may not look, less or more by a mask of floats."""
     if mask is not None:
         mask = as_tensor(mask, _NAME)

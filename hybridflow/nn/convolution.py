@@ -18,6 +18,7 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import TensorType, is_static
 from hybridflow.compiler.ops import convolution as ops
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import ArrayLike, PerAxis
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor, common_dtype, reshape_to, to_shape
 from hybridflow.eager.public_op import operation
@@ -27,12 +28,12 @@ from hybridflow.nn.window_geometry import channels_first, check_fits, each, imag
 
 @operation
 def conv1d(
-    input: Any,
-    filters: Any,
+    input: ArrayLike,
+    filters: ArrayLike,
     stride: Any = 1,
     padding: Any = "VALID",
     data_format: str | None = None,
-    dilations: Any = 1,
+    dilations: PerAxis = 1,
 ) -> Tensor:
     """Convolution over sequences: windows over sequences [n, w, channels], times filters [k, channels, outputs].
 
@@ -60,12 +61,12 @@ def conv1d(
 
 @operation
 def conv2d(
-    input: Any,
-    filters: Any,
-    strides: Any = 1,
+    input: ArrayLike,
+    filters: ArrayLike,
+    strides: PerAxis = 1,
     padding: Any = "VALID",
     data_format: str | None = None,
-    dilations: Any = 1,
+    dilations: PerAxis = 1,
 ) -> Tensor:
     """Convolution over images: windows over images [n, h, w, channels], times filters [kh, kw, channels, outputs].
 
@@ -94,12 +95,12 @@ def conv2d(
 
 @operation
 def conv3d(
-    input: Any,
-    filters: Any,
-    strides: Any = 1,
+    input: ArrayLike,
+    filters: ArrayLike,
+    strides: PerAxis = 1,
     padding: Any = "VALID",
     data_format: str | None = None,
-    dilations: Any = 1,
+    dilations: PerAxis = 1,
 ) -> Tensor:
     """Convolution over volumes: windows over volumes [n, d, h, w, channels], times filters [kd, kh, kw, channels,
     outputs].
@@ -126,12 +127,12 @@ def conv3d(
 
 @operation
 def convolution(
-    input: Any,
-    filters: Any,
-    strides: Any = 1,
+    input: ArrayLike,
+    filters: ArrayLike,
+    strides: PerAxis = 1,
     padding: Any = "VALID",
     data_format: str | None = None,
-    dilations: Any = 1,
+    dilations: PerAxis = 1,
     groups: int | None = None,
 ) -> Tensor:
     """Convolution: windows over one, two or three axes, as many as the filters have besides their channels.
@@ -165,12 +166,12 @@ def convolution(
 
 @operation
 def depthwise_conv2d(
-    input: Any,
+    input: ArrayLike,
     filter: Any,
-    strides: Any = 1,
+    strides: PerAxis = 1,
     padding: Any = "VALID",
     data_format: str | None = None,
-    dilations: Any = 1,
+    dilations: PerAxis = 1,
 ) -> Tensor:
     """Depthwise convolution over images.
 
@@ -198,13 +199,13 @@ def depthwise_conv2d(
 
 @operation
 def separable_conv2d(
-    input: Any,
+    input: ArrayLike,
     depthwise_filter: Any,
     pointwise_filter: Any,
-    strides: Any = 1,
+    strides: PerAxis = 1,
     padding: Any = "VALID",
     data_format: str | None = None,
-    dilations: Any = 1,
+    dilations: PerAxis = 1,
 ) -> Tensor:
     """Separable convolution over images: ``depthwise_conv2d``, and behind it ``pointwise_filter`` [1, 1, channels *
     multiplier, outputs].
@@ -234,13 +235,13 @@ def separable_conv2d(
 
 @operation
 def conv1d_transpose(
-    input: Any,
-    filters: Any,
+    input: ArrayLike,
+    filters: ArrayLike,
     output_shape: Any,
-    strides: Any = 1,
+    strides: PerAxis = 1,
     padding: Any = "SAME",
     data_format: str | None = None,
-    dilations: Any = 1,
+    dilations: PerAxis = 1,
 ) -> Tensor:
     """Transposed convolution over sequences.
 
@@ -269,13 +270,13 @@ def conv1d_transpose(
 
 @operation
 def conv2d_transpose(
-    input: Any,
-    filters: Any,
+    input: ArrayLike,
+    filters: ArrayLike,
     output_shape: Any,
-    strides: Any = 1,
+    strides: PerAxis = 1,
     padding: Any = "SAME",
     data_format: str | None = None,
-    dilations: Any = 1,
+    dilations: PerAxis = 1,
 ) -> Tensor:
     """Transposed convolution over images.
 
@@ -306,13 +307,13 @@ def conv2d_transpose(
 
 @operation
 def conv3d_transpose(
-    input: Any,
-    filters: Any,
+    input: ArrayLike,
+    filters: ArrayLike,
     output_shape: Any,
-    strides: Any = 1,
+    strides: PerAxis = 1,
     padding: Any = "SAME",
     data_format: str | None = None,
-    dilations: Any = 1,
+    dilations: PerAxis = 1,
 ) -> Tensor:
     """Transposed convolution over volumes.
 
@@ -339,7 +340,7 @@ def conv3d_transpose(
     return transposed("conv3d_transpose", input, filters, output_shape, strides, padding, data_format, dilations, 3)
 
 
-def _operands(stage: str, input: Any, filters: Any, axes: int) -> tuple[Tensor, Tensor]:
+def _operands(stage: str, input: ArrayLike, filters: ArrayLike, axes: int) -> tuple[Tensor, Tensor]:
     x, f = common_dtype(stage, (input, filters))
     if dtypes.is_bool(x.dtype):
         raise DTypeError(stage, f"the input is {x.type}. Expected numbers; convert it with hf.astype first.")
@@ -364,12 +365,12 @@ def _geometry(
 
 def convolved(
     stage: str,
-    input: Any,
-    filters: Any,
-    strides: Any,
+    input: ArrayLike,
+    filters: ArrayLike,
+    strides: PerAxis,
     padding: Any,
     data_format: str | None,
-    dilations: Any,
+    dilations: PerAxis,
     axes: int,
     groups: int | None = None,
 ) -> Tensor:
@@ -394,12 +395,12 @@ def convolved(
 
 def depthwise(
     stage: str,
-    input: Any,
+    input: ArrayLike,
     filter: Any,
-    strides: Any,
+    strides: PerAxis,
     padding: Any,
     data_format: str | None,
-    dilations: Any,
+    dilations: PerAxis,
     axes: int,
 ) -> Tensor:
     """Each channel with filters of its own, over ``axes`` axes."""
@@ -419,13 +420,13 @@ def depthwise(
 
 def transposed(
     stage: str,
-    input: Any,
-    filters: Any,
+    input: ArrayLike,
+    filters: ArrayLike,
     output_shape: Any,
-    strides: Any,
+    strides: PerAxis,
     padding: Any,
     data_format: str | None,
-    dilations: Any,
+    dilations: PerAxis,
     axes: int,
 ) -> Tensor:
     """The derivative of a convolution over ``axes`` axes by its input."""

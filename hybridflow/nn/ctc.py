@@ -12,6 +12,7 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.control.scan import foldl
 from hybridflow.core.promotion import default_int
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.eager.operands import as_tensor, cast, float_operand
 from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError
@@ -24,8 +25,8 @@ _IMPOSSIBLE = -1e29
 
 @operation
 def ctc_loss(
-    labels: Any,
-    logits: Any,
+    labels: ArrayLike,
+    logits: ArrayLike,
     label_length: Any,
     logit_length: Any,
     logits_time_major: bool = True,
@@ -77,7 +78,7 @@ def ctc_loss(
 _OPERANDS = "labels", "label_length", "logit_length"
 
 
-def _integers(x: Any, what: str) -> Tensor:
+def _integers(x: ArrayLike, what: str) -> Tensor:
     value = as_tensor(x, _STAGE)
     if not dtypes.is_integer(value.dtype):
         raise DTypeError(_STAGE, f"{what} is {value.type}; it must be of integers.")
@@ -131,6 +132,6 @@ def _states(numbers: Tensor, blank: int) -> Tensor:
     return pad(pairs, [(0, 0), (0, 1)], constant_values=blank)
 
 
-def _later(x: Tensor, by: int, value: Any) -> Tensor:
+def _later(x: Tensor, by: int, value: ArrayLike) -> Tensor:
     """``x`` with its columns moved by some to the right, and ``value`` in the first ones."""
     return pad(x, [(0, 0), (by, 0)], constant_values=value)[:, : x.shape[1]]

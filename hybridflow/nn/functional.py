@@ -6,6 +6,8 @@ normalisations are computed in float32 and rounded once.
 
 from __future__ import annotations
 
+from hybridflow.core.type_aliases import ArrayLike, AxisLike
+
 __traits__ = ("makes tensors",)
 
 import math
@@ -48,7 +50,7 @@ from hybridflow.errors import ArgumentError, ArgumentTypeError
 
 
 @operation
-def relu(x: Any) -> Tensor:
+def relu(x: ArrayLike) -> Tensor:
     """Rectified linear unit (ReLU): ``max(x, 0)``; NaN stays NaN.  The derivative at 0 is 0.
 
     Args:
@@ -64,7 +66,7 @@ def relu(x: Any) -> Tensor:
 
 
 @operation
-def relu6(x: Any) -> Tensor:
+def relu6(x: ArrayLike) -> Tensor:
     """ReLU bounded by 6: ``min(max(x, 0), 6)``.  The derivative at 0 and 6 is 0.
 
     Args:
@@ -80,7 +82,7 @@ def relu6(x: Any) -> Tensor:
 
 
 @operation
-def leaky_relu(x: Any, alpha: float = 0.2) -> Tensor:
+def leaky_relu(x: ArrayLike, alpha: float = 0.2) -> Tensor:
     """Leaky ReLU: ``x`` where positive, ``alpha * x`` elsewhere.
 
     Args:
@@ -98,7 +100,7 @@ def leaky_relu(x: Any, alpha: float = 0.2) -> Tensor:
 
 
 @operation
-def elu(x: Any, alpha: float = 1.0) -> Tensor:
+def elu(x: ArrayLike, alpha: float = 1.0) -> Tensor:
     """Exponential linear unit (ELU): ``x`` where positive, ``alpha * (exp(x) - 1)`` elsewhere.
 
     Args:
@@ -116,7 +118,7 @@ def elu(x: Any, alpha: float = 1.0) -> Tensor:
 
 
 @operation
-def selu(x: Any) -> Tensor:
+def selu(x: ArrayLike) -> Tensor:
     """The self-normalising ``elu`` of Klambauer et al.: scaled so that mean 0 and variance 1 are kept.
 
     Args:
@@ -132,7 +134,7 @@ def selu(x: Any) -> Tensor:
 
 
 @operation
-def gelu(x: Any, approximate: bool = False) -> Tensor:
+def gelu(x: ArrayLike, approximate: bool = False) -> Tensor:
     """Gaussian error linear unit (GELU): ``x`` times the normal distribution function at ``x``; ``approximate`` takes
     the formula with tanh.
 
@@ -154,7 +156,7 @@ def gelu(x: Any, approximate: bool = False) -> Tensor:
 
 
 @operation
-def silu(x: Any) -> Tensor:
+def silu(x: ArrayLike) -> Tensor:
     """Sigmoid linear unit (SiLU): ``x * sigmoid(x)``, also called swish.
 
     Args:
@@ -174,7 +176,7 @@ swish = silu
 
 
 @operation
-def hard_sigmoid(x: Any) -> Tensor:
+def hard_sigmoid(x: ArrayLike) -> Tensor:
     """Hard sigmoid: ``x / 6 + 1/2`` limited to [0, 1].
 
     Args:
@@ -191,7 +193,7 @@ def hard_sigmoid(x: Any) -> Tensor:
 
 
 @operation
-def hard_swish(x: Any) -> Tensor:
+def hard_swish(x: ArrayLike) -> Tensor:
     """Hard swish: ``x * hard_sigmoid(x)``.
 
     Args:
@@ -208,7 +210,7 @@ def hard_swish(x: Any) -> Tensor:
 
 
 @operation
-def softplus(x: Any) -> Tensor:
+def softplus(x: ArrayLike) -> Tensor:
     """Softplus: ``log(1 + exp(x))`` without overflow.
 
     Args:
@@ -225,7 +227,7 @@ def softplus(x: Any) -> Tensor:
 
 
 @operation
-def log_sigmoid(x: Any) -> Tensor:
+def log_sigmoid(x: ArrayLike) -> Tensor:
     """Log-sigmoid: ``log(sigmoid(x))`` without underflow.
 
     Args:
@@ -241,7 +243,7 @@ def log_sigmoid(x: Any) -> Tensor:
 
 
 @operation
-def softsign(x: Any) -> Tensor:
+def softsign(x: ArrayLike) -> Tensor:
     """Softsign: ``x / (1 + |x|)``.
 
     Args:
@@ -260,13 +262,13 @@ def softsign(x: Any) -> Tensor:
 # ---- normalisations
 
 
-def _wide(x: Any, stage: str) -> tuple[Tensor, Any]:
+def _wide(x: ArrayLike, stage: str) -> tuple[Tensor, Any]:
     """``x`` in the dtype to compute in, and the dtype of the result."""
     x = float_operand(x, stage)
     return cast(x, dtypes.compute_dtype(x.dtype)), x.dtype
 
 
-def _shifted(x: Tensor, axis: Any) -> Tensor:
+def _shifted(x: Tensor, axis: AxisLike) -> Tensor:
     """``x`` less its maximum, through which no gradient needs to flow: softmax does not change under a shift.  Of no
     elements there is no maximum, and nothing to shift."""
     if any(x.shape[k] == 0 for k in type_rules.axes("softmax", x.type, axis)):
@@ -275,7 +277,7 @@ def _shifted(x: Tensor, axis: Any) -> Tensor:
 
 
 @operation
-def softmax(x: Any, axis: Any = -1) -> Tensor:
+def softmax(x: ArrayLike, axis: AxisLike = -1) -> Tensor:
     """Softmax: ``exp(x) / sum(exp(x))`` over ``axis`` without overflow.
 
     Args:
@@ -297,7 +299,7 @@ def softmax(x: Any, axis: Any = -1) -> Tensor:
 
 
 @operation
-def log_softmax(x: Any, axis: Any = -1) -> Tensor:
+def log_softmax(x: ArrayLike, axis: AxisLike = -1) -> Tensor:
     """The logarithm of ``softmax(x)``, exact where that underflows.
 
     Args:
@@ -319,7 +321,7 @@ def log_softmax(x: Any, axis: Any = -1) -> Tensor:
 
 
 @operation
-def moments(x: Any, axis: Any, keepdims: bool = False) -> tuple[Tensor, Tensor]:
+def moments(x: ArrayLike, axis: AxisLike, keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """Mean and variance over ``axis``.
 
     Args:
@@ -340,7 +342,9 @@ def moments(x: Any, axis: Any, keepdims: bool = False) -> tuple[Tensor, Tensor]:
 
 
 @operation
-def layer_norm(x: Any, scale: Any = None, offset: Any = None, axis: Any = -1, epsilon: float = 1e-5) -> Tensor:
+def layer_norm(
+    x: ArrayLike, scale: Any = None, offset: Any = None, axis: AxisLike = -1, epsilon: float = 1e-5
+) -> Tensor:
     """Layer normalization: ``(x - mean) / sqrt(variance + epsilon) * scale + offset``, with mean and variance over
     ``axis``.
 
@@ -391,7 +395,7 @@ def rms_norm(x: Any, scale: Any = None, axis: Any = -1, epsilon: float = 1e-6) -
     return _affine(multiply(x, rsqrt(add(mean(square(x), axis, keepdims=True), epsilon))), scale, None, dtype)
 
 
-def _affine(x: Tensor, scale: Any, offset: Any, dtype: Any) -> Tensor:
+def _affine(x: Tensor, scale: ArrayLike, offset: Any, dtype: Any) -> Tensor:
     if scale is not None:
         x = multiply(x, scale)
     if offset is not None:
@@ -400,7 +404,7 @@ def _affine(x: Tensor, scale: Any, offset: Any, dtype: Any) -> Tensor:
 
 
 @operation
-def l2_normalize(x: Any, axis: Any = -1, epsilon: float = 1e-12) -> Tensor:
+def l2_normalize(x: ArrayLike, axis: AxisLike = -1, epsilon: float = 1e-12) -> Tensor:
     """L2 normalization: ``x / sqrt(max(sum(x**2), epsilon))``, with the sum over ``axis``.
 
     Args:
@@ -425,7 +429,7 @@ def l2_normalize(x: Any, axis: Any = -1, epsilon: float = 1e-12) -> Tensor:
 
 
 @operation
-def dropout(x: Any, rate: float, training: bool = True, generator: Any = None, seed: Any = None) -> Tensor:
+def dropout(x: ArrayLike, rate: float, training: bool = True, generator: Any = None, seed: Any = None) -> Tensor:
     """Dropout: ``x`` with elements zeroed with probability ``rate`` and the others scaled by ``1 / (1 - rate)``.
 
     The choice comes from ``generator`` (a ``hf.random.Generator``), is a function of ``seed`` (two integers), or comes

@@ -16,6 +16,7 @@ from hybridflow.array.shapes import moveaxis
 from hybridflow.array.special import sinc
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim, Extent
+from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.eager.operands import scalar
 
 _Kernel = tuple[Callable[[Any, Any], Any], float]
@@ -77,7 +78,7 @@ def _nearest(x: Any, axis: int, wanted: Extent, grid: str = "middles") -> Any:
     return take(x, xp.minimum(places, here - 1), axis=axis)
 
 
-def _linear(x: Any, axis: int, wanted: Extent, grid: str = "middles") -> Any:
+def _linear(x: ArrayLike, axis: int, wanted: Extent, grid: str = "middles") -> Any:
     x = astype(x, dtypes.float32)
     here = x.shape[axis]
     xp = _calculus(here, wanted)
@@ -102,7 +103,7 @@ def _lanczos(radius: int) -> _Kernel:
     return kernel, radius
 
 
-def _triangle(xp: Any, x: Any) -> Any:
+def _triangle(xp: Any, x: ArrayLike) -> Any:
     return xp.maximum(1.0 - xp.abs(x), 0.0)
 
 
@@ -113,7 +114,7 @@ def _bell(xp: Any, x: Any) -> Any:
 def _cubic(b: float, c: float) -> _Kernel:
     """The family of Mitchell and Netravali ("Reconstruction Filters in Computer Graphics", 1988)."""
 
-    def kernel(xp: Any, x: Any) -> Any:
+    def kernel(xp: Any, x: ArrayLike) -> Any:
         at = xp.abs(x)
         near = (12 - 9 * b - 6 * c) * at**3 + (-18 + 12 * b + 6 * c) * at**2 + 6 - 2 * b
         far = (-b - 6 * c) * at**3 + (6 * b + 30 * c) * at**2 + (-12 * b - 48 * c) * at + 8 * b + 24 * c

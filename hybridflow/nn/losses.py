@@ -5,6 +5,8 @@ Labels come first and predictions second, as in Keras; a cross entropy takes log
 
 from __future__ import annotations
 
+from hybridflow.core.type_aliases import ArrayLike
+
 __traits__ = ("makes tensors",)
 
 from typing import Any
@@ -32,7 +34,7 @@ def _reduced(losses: Tensor, reduction: str, stage: str) -> Tensor:
     raise ArgumentError(stage, f"reduction is {reduction!r}; it must be 'mean', 'sum' or 'none'.")
 
 
-def _pair(labels: Any, predictions: Any, stage: str) -> tuple[Tensor, Tensor]:
+def _pair(labels: ArrayLike, predictions: ArrayLike, stage: str) -> tuple[Tensor, Tensor]:
     """Labels and predictions of one shape and one float dtype: broadcasting here would hide a mistake."""
     labels, predictions = as_tensor(labels, stage), float_operand(predictions, stage)
     if labels.shape != predictions.shape:
@@ -45,7 +47,7 @@ def _pair(labels: Any, predictions: Any, stage: str) -> tuple[Tensor, Tensor]:
 
 
 @operation
-def mean_squared_error(labels: Any, predictions: Any, reduction: str = "mean") -> Tensor:
+def mean_squared_error(labels: ArrayLike, predictions: ArrayLike, reduction: str = "mean") -> Tensor:
     """Mean squared error: ``(predictions - labels)**2``.
 
     Args:
@@ -67,7 +69,7 @@ def mean_squared_error(labels: Any, predictions: Any, reduction: str = "mean") -
 
 
 @operation
-def mean_absolute_error(labels: Any, predictions: Any, reduction: str = "mean") -> Tensor:
+def mean_absolute_error(labels: ArrayLike, predictions: ArrayLike, reduction: str = "mean") -> Tensor:
     """Mean absolute error: ``|predictions - labels|``.
 
     Args:
@@ -89,7 +91,7 @@ def mean_absolute_error(labels: Any, predictions: Any, reduction: str = "mean") 
 
 
 @operation
-def huber(labels: Any, predictions: Any, delta: float = 1.0, reduction: str = "mean") -> Tensor:
+def huber(labels: ArrayLike, predictions: ArrayLike, delta: float = 1.0, reduction: str = "mean") -> Tensor:
     """Huber loss: half the squared error up to an error of ``delta``, growing linearly beyond.
 
     Args:
@@ -115,7 +117,7 @@ def huber(labels: Any, predictions: Any, delta: float = 1.0, reduction: str = "m
 
 
 @operation
-def sigmoid_cross_entropy(labels: Any, logits: Any, reduction: str = "mean") -> Tensor:
+def sigmoid_cross_entropy(labels: ArrayLike, logits: ArrayLike, reduction: str = "mean") -> Tensor:
     """Sigmoid cross entropy: ``-labels * log(sigmoid(logits)) - (1 - labels) * log(1 - sigmoid(logits))``, without
     overflow.
 
@@ -139,7 +141,7 @@ def sigmoid_cross_entropy(labels: Any, logits: Any, reduction: str = "mean") -> 
 
 @operation
 def softmax_cross_entropy(
-    labels: Any, logits: Any, axis: int = -1, label_smoothing: float = 0.0, reduction: str = "mean"
+    labels: ArrayLike, logits: ArrayLike, axis: int = -1, label_smoothing: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
     """Softmax cross entropy: ``-sum(labels * log_softmax(logits))`` over ``axis``, the classes.
 
@@ -196,7 +198,7 @@ def softmax_cross_entropy(
     return cast(_reduced(losses, reduction, stage), dtype)
 
 
-def of_class(x: Any, numbers: Any, axis: int) -> Tensor:
+def of_class(x: ArrayLike, numbers: Any, axis: int) -> Tensor:
     """What ``x`` holds along ``axis`` for each class number, int64 of the shape of ``x`` without ``axis``.
 
     A number out of range raises IndexRangeError when this is computed, one below 0 too: it is no index from the end.

@@ -19,6 +19,7 @@ from hybridflow.array.elementwise import add, divide, maximum
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim, Extent
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import ArrayLike, PerAxis
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor, cast, float_operand
 from hybridflow.eager.public_op import operation
@@ -27,7 +28,9 @@ from hybridflow.nn.window_geometry import Each, check_fits, each, images, paddin
 
 
 @operation
-def max_pool1d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None) -> Tensor:
+def max_pool1d(
+    input: ArrayLike, ksize: PerAxis, strides: PerAxis, padding: Any, data_format: str | None = None
+) -> Tensor:
     """Max pooling over sequences: the largest element of each window over sequences [n, w, channels].
 
     Args:
@@ -50,7 +53,9 @@ def max_pool1d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
 
 
 @operation
-def max_pool2d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None) -> Tensor:
+def max_pool2d(
+    input: ArrayLike, ksize: PerAxis, strides: PerAxis, padding: Any, data_format: str | None = None
+) -> Tensor:
     """Max pooling over images: the largest element of each window over images [n, h, w, channels].
 
     Args:
@@ -75,7 +80,9 @@ def max_pool2d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
 
 
 @operation
-def max_pool3d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None) -> Tensor:
+def max_pool3d(
+    input: ArrayLike, ksize: PerAxis, strides: PerAxis, padding: Any, data_format: str | None = None
+) -> Tensor:
     """Max pooling over volumes: the largest element of each window over volumes [n, d, h, w, channels].
 
     Args:
@@ -98,7 +105,9 @@ def max_pool3d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
 
 
 @operation
-def max_pool(input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None) -> Tensor:
+def max_pool(
+    input: ArrayLike, ksize: PerAxis, strides: PerAxis, padding: Any, data_format: str | None = None
+) -> Tensor:
     """Max pooling over one, two or three axes.
 
     The largest element of each window over one, two or three axes: those of the input but the first and the last.
@@ -124,7 +133,9 @@ def max_pool(input: Any, ksize: Any, strides: Any, padding: Any, data_format: st
 
 
 @operation
-def avg_pool1d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None) -> Tensor:
+def avg_pool1d(
+    input: ArrayLike, ksize: PerAxis, strides: PerAxis, padding: Any, data_format: str | None = None
+) -> Tensor:
     """Average pooling over sequences: the mean of each window over sequences [n, w, channels].
 
     Args:
@@ -147,7 +158,9 @@ def avg_pool1d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
 
 
 @operation
-def avg_pool2d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None) -> Tensor:
+def avg_pool2d(
+    input: ArrayLike, ksize: PerAxis, strides: PerAxis, padding: Any, data_format: str | None = None
+) -> Tensor:
     """Average pooling over images: the mean of each window over images [n, h, w, channels].
 
     Args:
@@ -172,7 +185,9 @@ def avg_pool2d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
 
 
 @operation
-def avg_pool3d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None) -> Tensor:
+def avg_pool3d(
+    input: ArrayLike, ksize: PerAxis, strides: PerAxis, padding: Any, data_format: str | None = None
+) -> Tensor:
     """Average pooling over volumes: the mean of each window over volumes [n, d, h, w, channels].
 
     Args:
@@ -195,7 +210,9 @@ def avg_pool3d(input: Any, ksize: Any, strides: Any, padding: Any, data_format: 
 
 
 @operation
-def avg_pool(input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None) -> Tensor:
+def avg_pool(
+    input: ArrayLike, ksize: PerAxis, strides: PerAxis, padding: Any, data_format: str | None = None
+) -> Tensor:
     """Average pooling over one, two or three axes.
 
     The mean of each window over one, two or three axes: those of the input but the first and the last.
@@ -248,7 +265,7 @@ def _cut(x: Tensor, axis: int, first: int, stop: Extent, step: int) -> Tensor:
     return builder.slice(x, start=starts, stop=stops, step=steps)
 
 
-def _padded(x: Tensor, low: Sequence[Extent], high: Sequence[Extent], value: Any) -> Tensor:
+def _padded(x: Tensor, low: Sequence[Extent], high: Sequence[Extent], value: ArrayLike) -> Tensor:
     if not _is_padded(low, high):
         return x
     return builder.pad(x, low=(0, *low, 0), high=(0, *high, 0), interior=(0,) * x.ndim, value=value)
@@ -278,7 +295,7 @@ def _geometry(stage: str, x: Tensor, extents: Any, ksize: Any, strides: Any, pad
 
 
 def largest(
-    stage: str, x: Tensor, ksize: Any, strides: Any, padding: Any, data_format: str | None, axes: int
+    stage: str, x: Tensor, ksize: PerAxis, strides: PerAxis, padding: Any, data_format: str | None, axes: int
 ) -> Tensor:
     """The largest element of each window over ``axes`` axes."""
     batch = images(stage, x, axes, data_format)
@@ -292,7 +309,7 @@ def largest(
 
 
 def average(
-    stage: str, x: Tensor, ksize: Any, strides: Any, padding: Any, data_format: str | None, axes: int
+    stage: str, x: Tensor, ksize: PerAxis, strides: PerAxis, padding: Any, data_format: str | None, axes: int
 ) -> Tensor:
     """The mean of each window over ``axes`` axes."""
     batch = images(stage, x, axes, data_format)
