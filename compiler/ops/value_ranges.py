@@ -29,10 +29,9 @@ def of_dtype(dtype: np.dtype) -> Bounds:
     """The bounds of all numbers of a dtype."""
     if dt.is_bool(dtype):
         return 0, 1
-    if dt.is_float(dtype):
-        return -math.inf, math.inf
-    limits = np.iinfo(dtype)
-    return int(limits.min), int(limits.max)
+    if dt.is_integer(dtype) or isinstance(dt.DEF[dtype].stored, dt.MiniInt):
+        return dt.limits(dtype)
+    return -math.inf, math.inf
 
 
 def within(said: Bounds, dtype: np.dtype) -> Bounds:
@@ -214,9 +213,11 @@ def converted(source: Bounds, dtype: np.dtype) -> Bounds:
         return low, high
     if dt.is_bool(dtype):
         return 0, 1  # everything but 0 is True
+    least, most = of_dtype(dtype)
+    if math.isinf(most):  # numbers that are stored and no more, or complex
+        return least, most
     if all(isinstance(end, int) for end in source):
         return source
-    least, most = of_dtype(dtype)
     low, high = (math.trunc(max(least, min(most, end))) for end in source)
     return min(low, 0), max(high, 0)
 

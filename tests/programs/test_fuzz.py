@@ -164,6 +164,11 @@ FOUND_FUNCTIONS: dict[str, tuple[Callable[..., Any], list[Any], list[Values]]] =
         [hf.TensorSpec((None, 1)), hf.TensorSpec((1, 1))],
         [Values("float32", (9, 1), seed=1), Values("float32", (1, 1), seed=2)],
     ),
+    "integers that were stored in eight bits of a float, whose bounds nobody knows": (
+        lambda x: hf.astype(hf.astype(hf.astype(x, "float8_e5m2"), "int32"), "int64") >= 3,
+        [],
+        [Values("int32", (3, 5), seed=1)],
+    ),
     "a product of complex numbers, one of them infinite, which begins with 1 once or more often": (
         lambda x: hf.prod(hf.complex(x, x), axis=0),
         [],
