@@ -14,6 +14,8 @@ import numpy as np
 
 from hybridflow.array.creation import iota
 from hybridflow.array.elementwise import add, equal, greater_equal, less, logical_and, minimum, multiply, where
+from hybridflow.array.positions import found_positions
+from hybridflow.array.reductions import count_nonzero
 from hybridflow.array.shapes import expand_dims, known_extent, moveaxis, unstack
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim, Extent
@@ -247,8 +249,7 @@ def _mask(x: Tensor, axis: int, mask: Tensor) -> list[_Entry]:
     array = mask._known()
     if array is not None:
         return [Lookup(from_numpy(index, "getitem")) for index in np.nonzero(array)]
-    selection = _selection()
-    count = selection.count_nonzero(mask)._to_extent(
+    count = count_nonzero(mask)._to_extent(
         lambda: TraceError(
             "getitem",
             f"the mask {mask!r} selects as many elements as its values say, so the result has no shape while tracing. "
@@ -256,14 +257,7 @@ def _mask(x: Tensor, axis: int, mask: Tensor) -> list[_Entry]:
             "or select outside the traced function.",
         )
     )
-    return [Lookup(index) for index in selection.found_positions(mask, count)]
-
-
-@uninterruptible.loaded
-def _selection() -> Any:
-    from hybridflow.array import selection  # which looks elements up
-
-    return selection
+    return [Lookup(index) for index in found_positions(mask, count)]
 
 
 # ---- applying it

@@ -9,26 +9,23 @@ import numpy as np
 
 from hybridflow.array.creation import iota
 from hybridflow.array.elementwise import (
-    floor_divide,
     isnan,
     less,
     logical_and,
     logical_not,
     maximum,
-    minimum,
     not_equal,
-    remainder,
-    subtract,
     where,
 )
 from hybridflow.array.indexing import take
+from hybridflow.array.positions import first_positions, found_positions, unraveled
 from hybridflow.array.reductions import count_nonzero, cumulative_sum, min, sum
 from hybridflow.array.searching import searchsorted
 from hybridflow.array.shapes import concat, reshape
 from hybridflow.array.sorting import argsort, sort
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim, Extent
-from hybridflow.compiler.ir.types import Shape, is_one, product
+from hybridflow.compiler.ir.types import is_one, product
 from hybridflow.compiler.ops import TABLE, type_rules
 from hybridflow.core.promotion import default_int
 from hybridflow.core.tensor import Tensor
@@ -76,7 +73,7 @@ def nonzero(x: ArrayLike, /, *, size: int | None = None, fill_value: int = 0) ->
         )
         return found_positions(not_equal(x, 0), count)
     places, there = _indices(reshape(not_equal(x, 0), (-1,)), type_rules.extent("nonzero", "size", size))
-    return tuple(where(there, positions, fill_value) for positions in _unraveled(places, x.shape))
+    return tuple(where(there, positions, fill_value) for positions in unraveled(places, x.shape))
 
 
 @entered
@@ -139,7 +136,7 @@ def boolean_mask(
             )
         )
         if x.size != 0:
-            return take(flat, _positions(reshape(chosen, (-1,)), count), axis=start)
+            return take(flat, first_positions(reshape(chosen, (-1,)), count), axis=start)
         return filled(0, x.dtype, (*x.shape[:start], count, *x.shape[end:]), "boolean_mask")
     wanted = type_rules.extent("boolean_mask", "size", size)
     if chosen.size == 0:
@@ -287,32 +284,4 @@ def _repeated(x: Tensor, counts: Tensor, axis: int, size: Extent, fill_value: An
 def _indices(chosen: Tensor, size: Extent) -> tuple[Tensor, Tensor]:
     """The positions of the first ``size`` that are true, and which of them there are; the others are 0."""
     there = less(iota((size,), 0, default_int), count_nonzero(chosen))
-    return where(there, _positions(chosen, size), 0), there
-
-
-def _positions(chosen: Tensor, size: Extent) -> Tensor:
-    """The positions of the first ``size`` that are true; where there are fewer, any others behind them.
-
-    Each position is written where the next one that is true belongs, so that those stay which are true themselves;
-    what belongs behind the last place is written there, and cut off.
-    """
-    count = chosen.shape[0]
-    flags = cast(chosen, default_int)
-    before = minimum(subtract(cumulative_sum(flags), flags), size)
-    empty = filled(0, default_int, (size + 1,), "nonzero")
-    return apply(TABLE["scatter_set"], empty, before, iota((count,), 0, default_int), axis=0, known=True)[:size]
-
-
-def found_positions(chosen: Tensor, count: Extent) -> tuple[Tensor, ...]:
-    """The positions of all that are true, which are so many, one tensor for each axis."""
-    places = _positions(reshape(chosen, (-1,)), count)
-    return (places,) if chosen.ndim == 1 else _unraveled(places, chosen.shape)
-
-
-def _unraveled(places: Tensor, shape: Shape) -> tuple[Tensor, ...]:
-    """The positions along each axis of places in row-major order."""
-    positions = []
-    for extent in reversed(shape):
-        positions.append(remainder(places, extent) if extent != 0 else places)
-        places = floor_divide(places, extent) if extent != 0 else places
-    return tuple(reversed(positions))
+    return where(there, first_positions(chosen, size), 0), there

@@ -26,7 +26,7 @@ from hybridflow.jit.retrace_log import Cause, RetraceLog, argument_cause
 from hybridflow.jit.run_eagerly import EagerCalls
 from hybridflow.jit.trace_cache import TraceCache, Variant
 from hybridflow.runtime import fork_safe_locks, uninterruptible
-from hybridflow.tracing.data_dependent_sizes import SizeKnownError, SizesWantedError
+from hybridflow.tracing.data_dependent_sizes import SizeKnownError, SizesWantedError, extent_of
 
 if TYPE_CHECKING:
     from hybridflow.jit.donation import ArgumentPath
@@ -348,7 +348,7 @@ class Tracer:
             recording = _trace_session().GuardBuilder(self._options.name)
             trace.live_arrays = recording.live
             trace.guard_builder = recording
-            trace.may_want_sizes = True
+            trace.extent_finder = extent_of
             return session.observing(recording, self._python, self.binder.parameters, values)
 
         tracer = sys.gettrace()

@@ -108,7 +108,7 @@ def _sizes(refusal: Callable[[], Exception] | None = None) -> Sizes:
     nobody could give it any."""
     traces = _traces()
     root = traces[-1]
-    if isinstance(root, SubTrace) or not isinstance(root, Trace) or not root.may_want_sizes:
+    if isinstance(root, SubTrace) or not isinstance(root, Trace) or root.extent_finder is None:
         raise SizesWantedError.of_list(root.name) if refusal is None else refusal()
     sizes: Sizes | None = root.sizes
     if sizes is None:

@@ -19,7 +19,6 @@ from hybridflow.core.shape import Shape
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.eager.dispatch import builder
 from hybridflow.errors import ConcretizationError, TraceError, called_by_user, is_internal, short_location
-from hybridflow.runtime import uninterruptible
 
 
 @pytree.declare_leaf
@@ -156,7 +155,12 @@ class SymbolicTensor(Tensor):
         why = refusal or self._no_size
         if not dtypes.is_integer(self.dtype) or self.size != 1:
             raise why()
-        return _sizes().extent_of(self, why)
+        trace: Any = self._trace
+        while trace.parent is not None:
+            trace = trace.parent
+        if trace.extent_finder is None:
+            raise why()
+        return trace.extent_finder(self, why)
 
     def __reduce__(self) -> Any:
         raise self._no_value("pickle", "pickling", "Return it and pickle the result.", TraceError)
@@ -171,14 +175,6 @@ class SymbolicTensor(Tensor):
         node = self._node
         source = f" from {short_location(node.where)}" if node.where else ""
         return f'<sym {node.type}{source} "{node.op.name}">'
-
-
-@uninterruptible.loaded
-def _sizes() -> Any:
-    """What finds sizes for a trace: it computes with symbolic tensors."""
-    from hybridflow.tracing import data_dependent_sizes
-
-    return data_dependent_sizes
 
 
 _COMPREHENSIONS = frozenset(("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"))

@@ -140,12 +140,12 @@ class Trace:
         "custom_vjps",
         "depends_on_identity",
         "exchanged",
+        "extent_finder",
         "finished",
         "functions",
         "guard_builder",
         "lifted",
         "live_arrays",
-        "may_want_sizes",
         "name",
         "numbers",
         "parent",
@@ -180,7 +180,8 @@ class Trace:
         self.place: str | None = None  # the user's line of what is recorded, if not the one that runs
         self.guard_builder: GuardSink | None = None  # takes note of what the program depends on besides its inputs
         self.sizes: Any = None  # ``data_dependent_sizes.Sizes``, of a trace that is given some
-        self.may_want_sizes = False  # whether calls would find some for it
+        # What makes an extent of an integer of the program, where calls find sizes: see ``data_dependent_sizes``.
+        self.extent_finder: Callable[[SymbolicTensor, Callable[[], TraceError]], Any] | None = None
         self.sizes_wanted: Any = None  # the ``SizesWantedError`` where it is given none, and needs some
         self.finished = False
         self.depends_on_identity = False  # whether something looked at which tensors are one object: see ``aliases``
