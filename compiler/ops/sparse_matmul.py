@@ -17,7 +17,6 @@ from hybridflow.compiler.ops.op_table import Kind, define
 from hybridflow.errors import ShapeError
 
 _INDEX = frozenset((dt.int32, dt.int64))
-_FEW = 8  # columns of a product, of fewer of which its transpose is scattered and not sorted
 
 
 def _infer(x: TensorType, values: TensorType, columns: TensorType, starts: TensorType, ends: TensorType) -> TensorType:
@@ -122,8 +121,8 @@ def _vjp(b: Builder, g: Any, out: Any, x: Any, values: Any, columns: Any, starts
             return b.full(0, like=x.type)
         rows, inside = rows_and_inside()
         kept = b.where(inside, values, b.full(0, like=values.type))
-        across, places = product(x.type.shape[1:]), _nearest(b, columns, x.type)
-        if isinstance(across, int) and across < _FEW:
+        places = _nearest(b, columns, x.type)
+        if x.type.ndim == 1:  # not by the number of columns, which may be open: derivatives of the two differ in bits
             wide = dt.compute_dtype(x.type.dtype)
             factors = (_over_columns(b, kept, x.type), b.take(g, rows, axis=0))
             terms = b.multiply(*[type_rules.as_dtype(b, part, wide) for part in factors])
