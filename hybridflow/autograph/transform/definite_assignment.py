@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from hybridflow.autograph.transform.scope import Scope, names_bound
-from hybridflow.autograph.transform.syntax_nodes import children, walk
+from hybridflow.autograph.transform.syntax_nodes import children, descendants
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -220,7 +220,7 @@ def _both(one: Names | None, other: Names | None) -> Names | None:
 def _deleted_names(node: ast.AST) -> Names:
     """The names that a statement may delete; those of exceptions end with their clauses."""
     names: set[str] = set()
-    for part in walk(node):
+    for part in descendants(node):
         if isinstance(part, ast.Name):
             if isinstance(part.ctx, ast.Del):
                 names.add(part.id)

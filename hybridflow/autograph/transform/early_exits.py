@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
-from hybridflow.autograph.transform.syntax_nodes import children, walk_all
+from hybridflow.autograph.transform.syntax_nodes import all_descendants, children
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -73,7 +73,7 @@ def appended_names(body: Sequence[ast.stmt]) -> set[str]:
     if not names:
         return set()
     uses: dict[str, int] = {}
-    for part in walk_all(body):
+    for part in all_descendants(body):
         if isinstance(part, ast.Name) and part.id in names:
             uses[part.id] = uses.get(part.id, 0) + 1
     return {name for name, count in names.items() if uses[name] == count}
@@ -99,7 +99,7 @@ def names_used(body: Sequence[ast.stmt]) -> tuple[set[str], set[str]]:
     """``names_read`` and ``bound_by_inner``."""
     read: set[str] = set()
     assigned: set[str] = set()
-    for part in walk_all(body):
+    for part in all_descendants(body):
         if isinstance(part, ast.Name):
             if not isinstance(part.ctx, ast.Store):
                 read.add(part.id)

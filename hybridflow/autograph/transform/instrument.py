@@ -18,7 +18,7 @@ from hybridflow.autograph.transform import definite_assignment
 from hybridflow.autograph.transform.control_flow import Flow
 from hybridflow.autograph.transform.match import Captured, Holds, Matching, Subject, as_choices
 from hybridflow.autograph.transform.scope import CELL, GLOBAL, LOCAL, Scope
-from hybridflow.autograph.transform.syntax_nodes import walk
+from hybridflow.autograph.transform.syntax_nodes import descendants
 
 N = TypeVar("N", bound=ast.AST)
 
@@ -71,7 +71,7 @@ def may_loop_over(node: ast.ListComp | ast.GeneratorExp) -> bool:
         return False
     if not all(_is_name_or_names(part.target) for part in parts):
         return False
-    return not any(isinstance(each, _NOT_IN_FUNCTIONS) for each in walk(node))
+    return not any(isinstance(each, _NOT_IN_FUNCTIONS) for each in descendants(node))
 
 
 def _is_range(node: ast.expr) -> bool:

@@ -15,7 +15,7 @@ import collections
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeGuard
 
-from hybridflow.autograph.transform.syntax_nodes import walk
+from hybridflow.autograph.transform.syntax_nodes import descendants
 
 SUBJECT = ".subject"  # with the line it stands in; no name of the user's has a dot
 CASE = ".case"
@@ -80,10 +80,12 @@ class Captured(ast.expr):
 
 def as_choices(node: ast.AST) -> None:
     """Replace, in place, each ``match``, unless a guard uses names of its pattern in a function of its own."""
-    if not any(isinstance(part, ast.Match) for part in walk(node)):
+    if not any(isinstance(part, ast.Match) for part in descendants(node)):
         return
-    reads = collections.Counter(part.id for part in walk(node) if _is_read(part))
-    outer_names = {name for part in walk(node) if isinstance(part, (ast.Global, ast.Nonlocal)) for name in part.names}
+    reads = collections.Counter(part.id for part in descendants(node) if _is_read(part))
+    outer_names = {
+        name for part in descendants(node) if isinstance(part, (ast.Global, ast.Nonlocal)) for name in part.names
+    }
     _Choices(reads, outer_names).visit(node)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from hybridflow.autograph.transform.syntax_nodes import children, walk_all
+from hybridflow.autograph.transform.syntax_nodes import all_descendants, children
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, *_COMPREHENSIONS)
@@ -44,7 +44,7 @@ class Scope:
                 if variadic is not None:
                     self.bound.add(variadic.arg)
         if isinstance(node, _COMPREHENSIONS):
-            for part in walk_all(generator.target for generator in node.generators):
+            for part in all_descendants(generator.target for generator in node.generators):
                 if isinstance(part, ast.Name) and isinstance(part.ctx, (ast.Store, ast.Del)):
                     self.bound.add(part.id)
             return

@@ -38,13 +38,13 @@ def children(node: ast.AST) -> list[ast.AST]:
     return nodes
 
 
-def walk(*tops: ast.AST) -> Iterator[ast.AST]:
+def descendants(*tops: ast.AST) -> Iterator[ast.AST]:
     """Nodes and all that is below them in no certain order, without contexts."""
-    return walk_all(tops)
+    return all_descendants(tops)
 
 
-def walk_all(tops: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """``walk`` over many nodes."""
+def all_descendants(tops: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """The descendants of several nodes."""
     todo = [*tops]
     fields, pop, push = _fields, todo.pop, todo.append
     while todo:
