@@ -51,7 +51,7 @@ def _is_same(x: Any, y: Any, tolerance: float) -> bool:
         return False
     if not isinstance(x, np.ndarray):
         return type(x) is type(y) and bool(x == y)
-    if x.shape != y.shape or x.dtype != y.dtype:
+    if x.shape != y.shape or x.dtype.newbyteorder("=") != y.dtype.newbyteorder("="):
         return False
     if x.dtype.kind != "f" or not tolerance:
         return bool(np.array_equal(x, y, equal_nan=x.dtype.kind == "f"))
