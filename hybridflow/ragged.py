@@ -219,7 +219,8 @@ class Ragged:
         if isinstance(key, slice):
             rows = np.arange(count)[key]
         elif isinstance(key, (list, np.ndarray)) or (isinstance(key, Tensor) and key.ndim):
-            rows = _rows(_known(stage, as_tensor(key, stage), "the rows"), count)
+            given = np.zeros(0, np.int64) if isinstance(key, list) and not key else key  # of [] it is not said
+            rows = _rows(_known(stage, as_tensor(given, stage), "the rows"), count)
         else:
             row = type_rules.integer(stage, "the row", key)
             if not -count <= row < count:
@@ -231,6 +232,7 @@ class Ragged:
         across = behind[0] if behind else slice(None)
         if not isinstance(across, slice):
             raise ArgumentTypeError(stage, f"elements of several rows are {across!r}. Expected a slice.")
+        places: slice | np.ndarray
         if across != slice(None):
             ranges = [range(*across.indices(int(n))) for n in lengths]
             places = np.concatenate(
@@ -238,11 +240,10 @@ class Ragged:
             )
             lengths = np.array([len(r) for r in ranges], np.int64)
         elif isinstance(key, slice) and key.step in (None, 1):
-            part = getitem(self.values, slice(int(starts[0]), int(starts[-1] + lengths[-1])) if len(rows) else slice(0))
-            return Ragged.from_row_lengths(part, lengths)
+            places = slice(int(starts[0]), int(starts[-1] + lengths[-1])) if len(rows) else slice(0)
         else:
             places = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths - starts, lengths)
-        values = take(self.values, places, axis=0)
+        values = getitem(self.values, places) if isinstance(places, slice) else take(self.values, places, axis=0)
         if behind[1:]:
             values = getitem(values, (slice(None), *behind[1:]))
         return Ragged.from_row_lengths(values, lengths)
@@ -403,7 +404,8 @@ def _rows(given: np.ndarray, count: int) -> np.ndarray:
         return np.flatnonzero(given)
     if ((given < -count) | (given >= count)).any():
         raise IndexRangeError(stage, f"a row is out of range for {count} rows.")
-    return np.where(given < 0, given + count, given)
+    numbers = given.astype(np.int64)  # narrow ones have no room for the number of rows
+    return np.where(numbers < 0, numbers + count, numbers)
 
 
 _FOLDS: dict[str, tuple[Callable[..., Tensor], Callable[..., Tensor]]] = {
@@ -421,9 +423,11 @@ _OF_TWO: dict[str, Callable[[Any, Any], Tensor]] = {
     "floordiv": elementwise.floor_divide,
     "mod": elementwise.remainder,
     "pow": elementwise.pow,
-    "and": elementwise.logical_and,
-    "or": elementwise.logical_or,
-    "xor": elementwise.logical_xor,
+    "and": elementwise.bitwise_and,
+    "or": elementwise.bitwise_or,
+    "xor": elementwise.bitwise_xor,
+    "lshift": elementwise.bitwise_left_shift,
+    "rshift": elementwise.bitwise_right_shift,
 }
 _COMPARISONS: dict[str, Callable[[Any, Any], Tensor]] = {
     "lt": elementwise.less,
@@ -434,7 +438,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Tensor]] = {
 _OF_ONE: dict[str, Callable[[Any], Tensor]] = {
     "neg": elementwise.negative,
     "abs": elementwise.abs,
-    "invert": elementwise.logical_not,
+    "invert": elementwise.bitwise_invert,
 }
 
 

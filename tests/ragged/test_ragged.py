@@ -47,6 +47,43 @@ def test_operators() -> None:
         hf.asarray(1.0) << r
 
 
+def test_bits_of_integers() -> None:
+    """As NumPy has them, from both sides; of bools they are logical."""
+    x, other = np.array([12, -7, 2, 5], np.int32), np.array([10, 6, 3, 1], np.int32)
+    r = Ragged(x, [0, 3, 3, 4])
+    cases: list[Any] = [
+        lambda a, b: (a & b) ^ ~(a | b),
+        lambda a, b: (a << b) - (a >> b),
+        lambda a, b: (3 & a) + (6 | a) + (5 ^ a) + (1 << (a & 7)) + (64 >> (a & 3)),
+    ]
+    for case in cases:
+        eager, compiled = case(r, r.with_values(other)), hf.function(case)(r, r.with_values(other))
+        assert eager.values.tolist() == compiled.values.tolist() == case(x, other).tolist()
+        assert eager.dtype == np.int32
+    truth = r > 3
+    assert (~truth ^ (r < 0)).values.tolist() == (~(x > 3) ^ (x < 0)).tolist()
+
+
+@pytest.mark.parametrize("rows", [np.s_[:], np.s_[1:], np.s_[::-2], np.s_[9:], [2, 0], []])
+@pytest.mark.parametrize("across", [np.s_[:], np.s_[1:]])
+def test_a_third_axis(rows: Any, across: slice) -> None:
+    whole = rows_of([3, 0, 1], (2, 3))
+    r = hf.ragged.constant(whole)
+    chosen = whole[rows] if isinstance(rows, slice) else [whole[k] for k in rows]
+    for inner in ((0,), (np.s_[::-1],), (np.s_[:1], 2), (np.s_[:], np.s_[1:])):
+        found = r[(rows, across, *inner)]
+        assert found.to_list() == [row[(across, *inner)].tolist() for row in chosen]
+
+
+def test_rows_by_narrow_integers() -> None:
+    r = Ragged.from_row_lengths(np.arange(300), np.ones(300, np.int64))
+    assert r[np.array([7, -1, -128], np.int8)].values.tolist() == [7, 299, 172]
+    assert r[hf.asarray(np.array([255], np.uint8))].values.tolist() == [255]
+    assert r[[]].to_list() == [] and r[[], ::2].nrows() == 0
+    with pytest.raises(errors.IndexRangeError):
+        r[np.array([2**64 - 1], np.uint64)]
+
+
 @pytest.mark.parametrize("key", [np.s_[::2], np.s_[::-1], np.s_[:, :2], np.s_[1:, -2:], np.s_[:, ::-1], np.s_[4:]])
 def test_slices_of_rows_and_columns(key: Any) -> None:
     rows = [row.tolist() for row in rows_of([3, 0, 1, 2])]
