@@ -152,7 +152,7 @@ def _added_number(node: Node) -> tuple[Node, float] | None:
 def batch_normalization(node: Node) -> Composite | None:
     """(x - mean) * (rsqrt(variance + epsilon) * gamma) + beta, along the last axis."""
     ndim, beta = len(node.shape), None
-    if ndim < 2 or node.dtype not in _FLOATS:
+    if ndim < 2 or node.dtype not in _OF_NORMS:
         return None
     if node.op.name == "add":
         beta = _along_last(node.inputs[1], ndim)
@@ -184,7 +184,7 @@ def batch_normalization(node: Node) -> Composite | None:
 def layer_normalization(node: Node) -> Composite | None:
     """(x - mean(x)) * rsqrt(mean of its square + epsilon) * gamma + beta, along the last axis."""
     ndim, result = len(node.shape), node
-    if ndim < 2 or node.dtype not in _FLOATS:
+    if ndim < 2 or node.dtype not in _OF_NORMS:
         return None
     node, gamma, beta = _scaled(node)
     if node.op.name != "multiply" or node.inputs[0].op.name != "subtract":
@@ -318,7 +318,8 @@ def average_pool(node: Node) -> Composite | None:
     return Composite("AveragePool", found[:1], {"kernel_shape": found[1], "strides": found[2]}, 1, True)
 
 
-_FLOATS = (dtypes.float16, dtypes.float32, dtypes.float64)
+_OF_NORMS = (dtypes.float16, dtypes.float32)  # float32 is what ONNX holds an epsilon as
+_FLOATS = (*_OF_NORMS, dtypes.float64)
 PATTERNS: dict[str, tuple[Callable[[Node], Composite | None], ...]] = {
     "divide": (softmax, average_pool, mean),
     "multiply": (gelu, batch_normalization, layer_normalization),

@@ -51,7 +51,7 @@ def save(
         opset: the version of ONNX's operators, 13 to 24.
         exact: whether each operation is written by itself. Otherwise operators of ONNX stand for several: activations,
             normalizations, pooling, means, products and convolutions with a bias. Other libraries may compute them in
-            another order.
+            another order. Normalizations of float64 stay as they are: ONNX holds their epsilon as float32.
 
     Returns:
         The path of the file.
@@ -266,10 +266,11 @@ class Writer:
         for source in node.inputs:
             if source.op.name == "broadcast" and not self.has_first(source):
                 name = self._spread_first(source)
-                result["spread", source] = name
             else:
                 name = self.first(source)
             result[source] = name
+            if source.op.name == "broadcast":
+                result["spread", source] = name
         return result
 
     def _spread_first(self, node: Node) -> str:

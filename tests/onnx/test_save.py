@@ -337,6 +337,31 @@ def test_images_join_branch_and_are_reduced_in_the_order_of_onnx(tmp_path: Path)
     check(model, tmp_path, [x], signature=[Spec(["n", 6, 5, 3])], ulp=512)
 
 
+def test_an_operand_that_is_broadcast_is_the_same_beside_images_and_joined_to_them(tmp_path: Path) -> None:
+    """As many columns as channels: what is spread along the wrong axis has a shape that fits, too."""
+    convolution, vector = layers.Conv2D(4, 3, padding="same"), hf.asarray(np.arange(1.0, 5.0, dtype=F32))
+
+    def f(x: Any) -> Any:
+        y = convolution(x)
+        b = hf.broadcast_to(vector, (2, 4, 4, 4))
+        before = hf.ones((2, 4, 4, 4)) - b
+        return hf.concat([y, b], axis=-1), y * b, hf.where(y > b, b, y), before, b - 1
+
+    x = floats(2, 4, 4, 3)
+    f(x)
+    check(hf.function(f), tmp_path, [x], signature=[Spec([2, 4, 4, 3])], ulp=8)
+
+
+@pytest.mark.parametrize("part", [layers.BatchNormalization, layers.LayerNormalization])
+def test_an_epsilon_of_float64_is_not_rounded(part: Any, tmp_path: Path) -> None:
+    model = network((3,), part(epsilon=1e-3, dtype="float64"))
+    x = 1e-3 * RNG.standard_normal((4, 3))
+    path = hf.onnx.save(model, tmp_path / "model.onnx", input_signature=[Spec([4, 3], hf.float64)])
+    (found,) = ReferenceEvaluator(onnx.load(path)).run(None, {onnx.load(path).graph.input[0].name: x})
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, model(x), rtol=1e-12)
+
+
 def test_what_only_looks_like_pooling_or_a_norm_is_none(tmp_path: Path) -> None:
     def f(x: Any) -> Any:
         pool = hf.maximum(hf.maximum(x[:, 1:6:2], x[:, 1:7:2]), x[:, 1:8:2][:, :3])
