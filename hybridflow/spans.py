@@ -24,17 +24,19 @@ recorder: Recorder | None = None
 @contextmanager
 def span(name: str, category: str, **details: Any) -> Iterator[None]:
     """Tell of the block, where somebody records."""
-    if recorder is None:
+    told = recorder  # another thread may end the recording at any time
+    if told is None:
         yield
         return
     start = time.monotonic_ns()
     try:
         yield
     finally:
-        end(name, category, start, **details)
+        told.add(name, category, start, time.monotonic_ns(), details)
 
 
 def end(name: str, category: str, start: int, **details: Any) -> None:
     """Tell of what began at ``start``, nanoseconds of ``time.monotonic_ns``, where somebody records."""
-    if recorder is not None:
-        recorder.add(name, category, start, time.monotonic_ns(), details)
+    told = recorder
+    if told is not None:
+        told.add(name, category, start, time.monotonic_ns(), details)

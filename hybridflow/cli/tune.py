@@ -16,7 +16,7 @@ def add_to(commands: Any) -> None:
         description="Times the schedules of each kernel on random values, and keeps the best for this machine.",
     )
     explain.add_subject(parser)
-    parser.add_argument("--runs", type=int, metavar="N", help="runs of each schedule (default: for a second in all)")
+    parser.add_argument("--runs", type=int, metavar="N", help="runs of each schedule (default: for two seconds in all)")
     parser.add_argument("--wide", action="store_true", help="all columns of the table, however long its lines get")
     parser.set_defaults(run=run)
 

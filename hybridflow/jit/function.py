@@ -471,7 +471,7 @@ class Function(Dispatcher, Generic[P, R]):
 
         Args:
             *args: what a call takes; tensors lie on the CPU. Variables keep the values that they have.
-            runs: how often each schedule is run; None for a second in all.
+            runs: how often each schedule is run; None for two seconds in all.
             **kwargs: what a call takes by name.
 
         Returns:

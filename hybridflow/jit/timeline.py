@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import threading
@@ -54,23 +55,27 @@ class profile:  # called like a function, and entered
     def __init__(self, path: str | os.PathLike[str]) -> None:
         if not isinstance(path, (str, os.PathLike)):
             raise ArgumentTypeError("profile", f"the path is {path!r:.60}. Give the name of a file.")
-        self._path = os.fspath(path)
-        folder = os.path.dirname(self._path) or "."
+        self._path = os.path.abspath(os.fsdecode(path))  # the block may go to another folder
+        self._reset()
+
+    def _reset(self) -> None:
+        folder = os.path.dirname(self._path)
         if not os.path.isdir(folder):
             raise ArgumentError("profile", f"there is no folder {folder!r} for the timeline.")
         self._events: list[tuple[Any, ...]] = []
-        self._kernels: list[tuple[_Recorded, int, list[list[int]]]] = []
+        self._kernels: list[tuple[_Recorded, Any, int, list[list[int]]]] = []
         self._executables: dict[Any, _Recorded] = {}
         self._threads: dict[int, str] = {}
         self._count = self._left_out = self._begin = 0
+        self._is_closed = False
 
     @entered
     def __enter__(self) -> profile:
         with _gate:
             if _open:
                 raise ArgumentError("profile", f"a timeline is recorded already, for {_open[0]._path!r}.")
+            self._reset()  # entered again, it begins anew
             _open.append(self)
-        self.__init__(self._path)  # type: ignore[misc]  # entered again, it begins anew
         self._begin = time.monotonic_ns()
         spans.recorder = self
         add_process_reason(1)  # native calls tell of nothing
@@ -79,8 +84,12 @@ class profile:  # called like a function, and entered
     def __exit__(self, *error: object) -> None:
         add_process_reason(-1)
         spans.recorder = None
-        _open.clear()
-        self._write()
+        with _gate:
+            self._is_closed = True  # from here on nothing is kept of what other threads tell
+        try:
+            self._write()
+        finally:
+            _open.clear()
 
     def span(self, name: str) -> Any:
         """A part of the block, for ``with``, which the timeline shows by this name.
@@ -99,10 +108,11 @@ class profile:  # called like a function, and entered
     def add(self, name: str, category: str, start: int, end: int, details: dict[str, Any]) -> None:
         """Keep a span: see ``spans.Recorder``."""
         thread = threading.get_native_id()
-        if thread not in self._threads:
-            self._threads[thread] = threading.current_thread().name
-        if self._has_room(1):
-            self._events.append((name, category, start, end, thread, details))
+        row = self._threads.get(thread) or threading.current_thread().name
+        with _gate:
+            if self._has_room(1):
+                self._threads[thread] = row
+                self._events.append((name, category, start, end, thread, details))
 
     def recorded(self, graph: Any, executable: Any, functions: Any, fastmath: bool) -> Any:
         """See ``spans.Recorder``."""
@@ -111,18 +121,20 @@ class profile:  # called like a function, and entered
             result = self._executables[executable] = _Recorded(self, graph, executable, functions, fastmath)
         return result
 
-    def add_kernels(self, program: _Recorded, thread: int, notes: list[list[int]]) -> None:
-        """Keep what the kernels of a run noted."""
-        if self._has_room(len(notes)):
-            self._kernels.append((program, thread, notes))
+    def add_kernels(self, recorded: _Recorded, program: Any, thread: int, notes: list[list[int]]) -> None:
+        """Keep what the kernels of a run noted, in which an executable ran a program."""
+        with _gate:
+            if self._has_room(len(notes)):
+                self._kernels.append((recorded, program, thread, notes))
 
     def _has_room(self, events: int) -> bool:
-        with _gate:
-            has_room = self._count + events <= _MOST_EVENTS
-            if has_room:
-                self._count += events
-            else:
-                self._left_out += events
+        if self._is_closed:
+            return False
+        has_room = self._count + events <= _MOST_EVENTS
+        if has_room:
+            self._count += events
+        else:
+            self._left_out += events
         return has_room
 
     def _write(self) -> None:
@@ -139,18 +151,23 @@ class profile:  # called like a function, and entered
 
         for name, category, start, end, thread, details in self._events:
             complete(name, category, start, end, rows[thread][0], details)
-        for program, caller, notes in self._kernels:
+        for recorded, program, caller, notes in self._kernels:
             for task, worker, start, end in notes:
                 if worker:
                     workers.add(worker)
-                name, details = program.described(task)
+                name, details = recorded.described(program, task)
                 complete(name, "kernel", start, end, _WORKERS + worker if worker else caller, details)
         lines += [_named("thread_name", pid, _WORKERS + worker, f"worker {worker}") for worker in sorted(workers)]
         other = {"left out": self._left_out} if self._left_out else {}
         beside = f"{self._path}.{pid}.part"
-        with open(beside, "w", encoding="utf-8") as file:
-            json.dump({"traceEvents": lines, "displayTimeUnit": "ns", "otherData": other}, file)
-        os.replace(beside, self._path)
+        try:
+            with open(beside, "w", encoding="utf-8") as file:
+                json.dump({"traceEvents": lines, "displayTimeUnit": "ns", "otherData": other}, file)
+            os.replace(beside, self._path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(beside)
+            raise
 
     def _rows(self) -> dict[int, tuple[int, str]]:
         """The row of each thread: a number, and what it is called.  Threads that compile are brief, and share rows."""
@@ -179,8 +196,7 @@ class _Recorded:
         self._timeline, self._graph, self._plain = timeline, graph, executable
         self._functions, self._fastmath = functions, fastmath
         self._timed: dict[tuple[tuple[int, ...], ...], Any] = {}  # by extents, which say how work is cut
-        self._details: dict[int, tuple[str, dict[str, Any]]] = {}
-        self._program: Any = None
+        self._details: dict[tuple[int, int], tuple[str, dict[str, Any]]] = {}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._plain, name)
@@ -201,22 +217,21 @@ class _Recorded:
         if not timed.in_place.issuperset(in_place):
             result = self._plain.compute(arrays, in_place)
             return result
-        self._program = timed.program
         team = timed.timing_team(arrays)
         host = RecordingHost(len(timed.program.tasks or ()) * _PIECES * (team.workers if team else 1), team)
         try:
             result = timed.compute(arrays, in_place, host.struct)
         finally:
-            self._timeline.add_kernels(self, threading.get_native_id(), host.notes())
+            self._timeline.add_kernels(self, timed.program, threading.get_native_id(), host.notes())
         return result
 
-    def described(self, task: int) -> tuple[str, dict[str, Any]]:
-        """The name of the kernel of a task, and what there is to say of it."""
-        found = self._details.get(task)
+    def described(self, program: Any, task: int) -> tuple[str, dict[str, Any]]:
+        """The name of the kernel of a task of a program, and what there is to say of it."""
+        found = self._details.get((id(program), task))  # programs live as long as the notes of their runs
         if found is None:
-            info = self._program.kernels[self._program.tasks[task]]
+            info = program.kernels[program.tasks[task]]
             details: dict[str, Any] = {"function": self._graph.name, "ops": ", ".join(info.ops)}
             details["where"] = ", ".join(map(short_location, info.lines))
             details |= {name: value for name in ("bytes", "flops") if (value := getattr(info, name)) is not None}
-            found = self._details[task] = info.name, details
+            found = self._details[id(program), task] = info.name, details
         return found

@@ -314,9 +314,10 @@ class CompiledTrace:
 
     def _recorded_if_asked(self, executable: object, device: Where, graph: Graph) -> Any:
         """What runs in the place of an executable of a graph: it tells of its kernels where somebody records them."""
-        if spans.recorder is None or device != devices.CPU or nan_checks.is_on:
+        recorder = spans.recorder  # another thread may end the recording at any time
+        if recorder is None or device != devices.CPU or nan_checks.is_on:
             return executable
-        return spans.recorder.recorded(graph, executable, self.trace.functions, self.fastmath)
+        return recorder.recorded(graph, executable, self.trace.functions, self.fastmath)
 
     def _notify_tapes(self, outputs: list[Tensor]) -> list[Tensor]:
         """The outputs, when the tapes know which variables the program has assigned."""

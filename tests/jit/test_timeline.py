@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -131,3 +132,86 @@ def test_checks_that_fail_leave_what_ran_before_them(tmp_path: Path) -> None:
     with hf.profile(tmp_path / "t.json"), pytest.raises(errors.IndexRangeError):
         f(hf.ones(4), hf.asarray([9]))
     assert any(event.get("cat") == "call" for event in events(tmp_path / "t.json"))
+
+
+def test_each_size_of_one_function_has_the_kernels_of_its_own_program(tmp_path: Path) -> None:
+    before = hf.config.get_num_threads()
+    hf.config.set_num_threads(2)
+    try:
+        f = hf.function(hf.cumulative_sum, input_signature=[hf.TensorSpec([None])])
+        with hf.profile(tmp_path / "t.json"):
+            f(np.ones(600_000, "f4"))
+            f(np.ones(8, "f4"))  # not cut into pieces: another program, with fewer tasks
+    finally:
+        hf.config.set_num_threads(before)
+    found = [event for event in events(tmp_path / "t.json") if event["ph"] == "X"]
+    calls = [event for event in found if event["cat"] == "call"]
+    for call in calls:
+        within = range(int(call["ts"]), int(call["ts"] + call["dur"]) + 1)
+        inner = [event for event in found if event["cat"] == "kernel" and int(event["ts"]) in within]
+        assert inner and all("cumulative_sum" in event["args"]["ops"] for event in inner)
+    assert len(calls) == 2
+
+
+def test_what_threads_tell_when_the_block_has_ended_is_dropped(tmp_path: Path) -> None:
+    timeline = hf.profile(tmp_path / "t.json")
+    with timeline:
+        within = timeline.span("within")
+        within.__enter__()
+        beyond = timeline.span("beyond")
+        beyond.__enter__()
+        within.__exit__(None, None, None)
+    beyond.__exit__(None, None, None)  # as another thread's
+    spans.end("late", "pass", 0)
+    timeline.add_kernels(None, None, 0, [[0, 0, 0, 0]])  # type: ignore[arg-type]
+    assert [event["name"] for event in events(tmp_path / "t.json") if event["ph"] == "X"] == ["within"]
+    assert [event[0] for event in timeline._events] == ["within"] and not timeline._kernels
+
+
+def test_threads_may_tell_while_blocks_begin_and_end(tmp_path: Path) -> None:
+    stop, errors_ = threading.Event(), []
+
+    def tell() -> None:
+        try:
+            while not stop.is_set():
+                with spans.span("told", "user"):
+                    spans.end("ended", "user", 0)
+        except BaseException as error:
+            errors_.append(error)
+
+    threads = [threading.Thread(target=tell) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(10):
+            with hf.profile(tmp_path / "t.json"):
+                pass
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert not errors_
+
+
+def test_a_block_that_cannot_begin_does_not_stand_in_the_way_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    timeline = hf.profile(folder / "t.json")
+    folder.rmdir()
+    with pytest.raises(errors.ArgumentError, match="there is no folder"):
+        timeline.__enter__()
+    monkeypatch.chdir(tmp_path)
+    with hf.profile("u.json"):
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+    assert events(tmp_path / "u.json") and not list(folder.iterdir())
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
+    with pytest.raises(OSError), hf.profile(tmp_path / "t.json"):
+        (tmp_path / "t.json").mkdir()
+    assert [path.name for path in tmp_path.iterdir()] == ["t.json"]
+    with hf.profile(tmp_path / "u.json"):
+        pass
