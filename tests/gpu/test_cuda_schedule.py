@@ -11,6 +11,7 @@ import pytest
 from hybridflow.compiler import pipeline
 from hybridflow.compiler.codegen import lowerings
 from hybridflow.compiler.codegen.ordering import argsort
+from hybridflow.compiler.codegen.ordering.ordering_schedule import SortWay
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Literal, Role
@@ -83,7 +84,7 @@ def test_few_threads_share_many_units_and_own_their_scratch(monkeypatch):
     arrays = [np.random.default_rng(4).normal(size=(37, 100)).astype(np.float32)]
     graph = graph_of(TABLE["argsort"], arrays, {"axis": 1})
     # A thread for each line, as in branches and loops.
-    monkeypatch.setattr(lowerings.group_sort, "emit_group_sort", argsort.emit_argsort)
+    monkeypatch.setitem(lowerings.SORTS, SortWay.GROUPS, argsort.emit_argsort)
     program = compile_graph(graph, CUDA_SM90)
     (launch,) = program.launches
     assert launch.units == 37 and launch.scratch_bytes > 0

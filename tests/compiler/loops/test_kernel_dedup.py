@@ -42,7 +42,12 @@ def _written(monkeypatch, graph) -> int:
     """How many kernels are written for a graph."""
     written = []
     write = module_builder.ModuleBuilder._write
-    monkeypatch.setattr(module_builder.ModuleBuilder, "_write", lambda self, k: (written.append(k), write(self, k))[1])
+
+    def write_and_count(builder, kernel, choose):
+        written.append(kernel)
+        return write(builder, kernel, choose)
+
+    monkeypatch.setattr(module_builder.ModuleBuilder, "_write", write_and_count)
     compile_graph(graph, AVX512)
     return len(written)
 
