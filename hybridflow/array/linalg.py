@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from hybridflow.core.type_aliases import ArrayLike
-
 __traits__ = ("makes tensors",)
 
 import math
@@ -19,7 +17,7 @@ from hybridflow.compiler.ir.types import Extent, broadcast_shapes, is_one, produ
 from hybridflow.compiler.ops import TABLE, type_rules
 from hybridflow.core.promotion import default_int, to_dtype
 from hybridflow.core.tensor import Tensor
-from hybridflow.core.type_aliases import DTypeLike
+from hybridflow.core.type_aliases import ArrayLike, DTypeLike
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, broadcast_all, cast, common_dtype, expand, reshape_to
 from hybridflow.eager.public_op import operation

@@ -6,8 +6,6 @@ Errors: ShapeError for axes out of range or given twice, and for an extreme over
 
 from __future__ import annotations
 
-from hybridflow.core.type_aliases import AxisLike
-
 __traits__ = ("makes tensors",)
 
 import builtins
@@ -35,7 +33,7 @@ from hybridflow.compiler.ops import TABLE, type_rules
 from hybridflow.core.context import now
 from hybridflow.core.promotion import default_int, to_dtype
 from hybridflow.core.tensor import Tensor, wrap
-from hybridflow.core.type_aliases import ArrayLike, DTypeLike
+from hybridflow.core.type_aliases import ArrayLike, AxisLike, DTypeLike
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, expand, float_operand, reshape_to, scalar
 from hybridflow.eager.public_op import operation

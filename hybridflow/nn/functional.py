@@ -6,8 +6,6 @@ normalisations are computed in float32 and rounded once.
 
 from __future__ import annotations
 
-from hybridflow.core.type_aliases import ArrayLike, AxisLike
-
 __traits__ = ("makes tensors",)
 
 import math
@@ -42,6 +40,7 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ops import type_rules
 from hybridflow.core.promotion import weak_kind
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import ArrayLike, AxisLike
 from hybridflow.eager.operands import cast, exclusive, float_operand
 from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, ArgumentTypeError

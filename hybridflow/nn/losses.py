@@ -5,8 +5,6 @@ Labels come first and predictions second, as in Keras; a cross entropy takes log
 
 from __future__ import annotations
 
-from hybridflow.core.type_aliases import ArrayLike
-
 __traits__ = ("makes tensors",)
 
 from typing import Any
@@ -19,6 +17,7 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ops import type_rules
 from hybridflow.core.promotion import default_int
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.eager.operands import as_tensor, cast, common_dtype, float_operand
 from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError

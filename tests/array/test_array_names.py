@@ -485,11 +485,18 @@ def test_complex_numbers_are_as_numpys_or_refused(dtype: str) -> None:
         lambda m, x: m.unique(x), lambda m, x: m.convolve(x, x[::-1]),
     ):  # fmt: skip
         np.testing.assert_allclose(call(hf, t), call(np, z), rtol=1e-5)
+    holes = np.stack([z, np.append(z[:-1], np.nan), np.array([complex(1, np.nan), *z[1:]]).astype(dtype)])
+    for name in ("nanvar", "nanstd"):
+        for axis in (None, 0, 1):
+            found = getattr(hf, name)(hf.asarray(holes), axis=axis, correction=1)
+            expected = getattr(np, name)(holes, axis=axis, ddof=1)
+            assert found.dtype == expected.dtype
+            np.testing.assert_allclose(found, expected, rtol=1e-5)
     for refused in (
         lambda x: hf.interp([0.5], [0.0, 1.0, 2.0, 3.0], x), lambda x: hf.polyfit([0.0, 1.0, 2.0, 3.0], x, 1),
         lambda x: hf.heaviside(x, x), lambda x: hf.deg2rad(x), lambda x: hf.histogramdd([x, x]), hf.nanmax, hf.cummax,
         hf.cbrt, hf.unwrap, lambda x: hf.partition(x, 1), lambda x: hf.fmax(x, x),
-        lambda x: hf.corrcoef(x, x), hf.frexp, hf.modf, hf.bitwise_count, hf.packbits, hf.nanvar,
+        lambda x: hf.corrcoef(x, x), hf.frexp, hf.modf, hf.bitwise_count, hf.packbits, hf.nanmin,
     ):  # fmt: skip
         with pytest.raises(errors.DTypeError):
             refused(t)

@@ -144,6 +144,9 @@ def test_values(dtype: str) -> None:
         assert found._fields == expected._fields
         for one, other in zip(found, expected):
             same(one, other)
+    same(L.qr(t, mode="r"), np.linalg.qr(t, mode="r"))
+    lower, upper = L.lu(t, permute_l=True)
+    same(lower @ upper, t)
     same(L.svdvals(t), np.linalg.svdvals(t))
     same(L.eigvalsh(s), np.linalg.eigvalsh(s))
     for order in ("fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf):
@@ -426,7 +429,7 @@ def test_bad_input() -> None:
     with pytest.raises(errors.ShapeError, match=r"has 3 rows. Expected 2"):
         L.solve(hf.ones((2, 2)), hf.ones((3, 1)))
     with pytest.raises(errors.ArgumentError, match="mode"):
-        L.qr(hf.ones((2, 2)), mode="r")
+        L.qr(hf.ones((2, 2)), mode="raw")
     with pytest.raises(errors.ArgumentError, match="ord"):
         L.matrix_norm(hf.ones((2, 2)), ord=3)
     with pytest.raises(errors.ShapeError, match="extent 3"):
