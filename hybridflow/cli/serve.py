@@ -64,9 +64,12 @@ def _run(options: argparse.Namespace) -> int:
         deterministic=options.deterministic,
         max_requests=options.max_requests,
     )
+    from hybridflow.serving import protocol
+
+    at = protocol.address(options.host, options.port)
     if options.host != _LOCAL:
-        print(f"[serve] everybody who reaches {options.host}:{options.port} may ask: there is no password.", flush=True)
-    print(f"[serve] {', '.join(sources)} at http://{options.host}:{options.port}/v2", flush=True)
+        print(f"[serve] everybody who reaches {at} may ask: there is no password.", flush=True)
+    print(f"[serve] {', '.join(sources)} at http://{at}/v2", flush=True)
     config = uvicorn.Config(
         application, host=options.host, port=options.port, log_level="warning", access_log=False, timeout_keep_alive=75
     )
@@ -77,7 +80,7 @@ def _run(options: argparse.Namespace) -> int:
 
         beside = GrpcServer(application, options.host, options.grpc_port)
         beside.start()
-        print(f"[serve] gRPC at {options.host}:{beside.port}", flush=True)
+        print(f"[serve] gRPC at {protocol.address(options.host, beside.port)}", flush=True)
     try:
         server.run()
     finally:

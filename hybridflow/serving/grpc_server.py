@@ -20,6 +20,7 @@ from hybridflow.serving.grpc_messages import METHODS, SERVICE, messages
 
 _LOG = logging.getLogger("hybridflow.serving")
 _THREADS = 64  # that read requests and wait for answers
+_QUICK_THREADS = 2  # that say what there is, however many requests wait
 _STATUS = {400: "INVALID_ARGUMENT", 404: "NOT_FOUND", 413: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE"}
 # Where elements that are no bytes stand, by the kind and size of their dtype.
 _CONTENTS = {"b1": "bools", "i1": "ints", "i2": "ints", "i4": "ints", "i8": "longs", "u1": "uints", "u2": "uints"}
@@ -30,7 +31,8 @@ class GrpcServer:
     """A server of an application's models by gRPC.
 
     Args:
-        application: what ``hf.serving.app`` returned; its models are loaded when it is started.
+        application: what ``hf.serving.app`` returned; its models are loaded when it is started, and its end stops
+            this server first.
         host: the address that is listened on.
         port: the port; 0 takes one that is free.
 
@@ -48,7 +50,9 @@ class GrpcServer:
         self._application = application
         settings = application.settings
         options = [("grpc.max_receive_message_length", settings.max_body), ("grpc.max_send_message_length", -1)]
+        options.append(("grpc.so_reuseport", 0))  # a port that another server listens on is taken
         self._pool = concurrent.futures.ThreadPoolExecutor(_THREADS, thread_name_prefix="hybridflow-grpc")
+        self._quick_pool = concurrent.futures.ThreadPoolExecutor(_QUICK_THREADS, thread_name_prefix="hybridflow-grpc")
         self._server: Any = self._grpc.server(
             self._pool, options=options, maximum_concurrent_rpcs=settings.max_requests
         )
@@ -56,18 +60,20 @@ class GrpcServer:
         handlers = self._grpc.method_handlers_generic_handler(SERVICE, methods)
         self._server.add_generic_rpc_handlers((handlers,))
         try:
-            self.port: int = self._server.add_insecure_port(f"{host}:{port}")
+            self.port: int = self._server.add_insecure_port(protocol.address(host, port))
         except RuntimeError:
             raise ArgumentError("serve", f"port {port} of {host} cannot be listened on by gRPC.", "") from None
 
     def start(self) -> None:
         """Answer requests; models that are not loaded yet are said to be unavailable."""
+        self._application.stop_first(self.stop)
         self._server.start()
 
     def stop(self) -> None:
-        """Take no more requests; returns when all are answered."""
+        """Take no more requests; returns when all are answered.  It may be stopped twice."""
         self._server.stop(5.0).wait()
         self._pool.shutdown()
+        self._quick_pool.shutdown()
 
     def _handler(self, name: str, answer: Callable[[Any, Any], Any]) -> Any:
         def run(request: Any, context: Any) -> Any:
@@ -80,6 +86,9 @@ class GrpcServer:
                 _LOG.exception("a request failed")
                 code, text = self._grpc.StatusCode.INTERNAL, "the server failed; its log says why."
             return context.abort(code, text)
+
+        if name != "ModelInfer":
+            run.experimental_thread_pool = self._quick_pool  # type: ignore[attr-defined]  # grpc looks for it
 
         return self._grpc.unary_unary_rpc_method_handler(
             run,
@@ -121,7 +130,8 @@ class GrpcServer:
             wanted = _wanted(request, endpoint.outputs)
             endpoint.check(arrays)
             answering, future = application.submit(served, version, arrays)
-            context.add_callback(future.cancel)  # of a client that goes away before it is computed
+            if not context.add_callback(future.cancel):  # of a client that goes away before it is computed
+                future.cancel()
             outputs = future.result()
             response = self._messages["ModelInferResponse"](
                 model_name=name, model_version=answering.version, id=request.id
@@ -132,6 +142,7 @@ class GrpcServer:
                 response.raw_output_contents.append(protocol.bytes_of(array, port))
             code = 200
         except concurrent.futures.CancelledError:
+            code = 503
             raise RequestError(503, "the client went away.") from None
         except RequestError as error:
             code = error.status

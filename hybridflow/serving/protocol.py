@@ -195,3 +195,8 @@ def _json_data(array: np.ndarray, port: Port) -> list[Any]:
             raise RequestError(500, f"{port.name} has NaN or infinity, which JSON lacks: ask for it with binary_data.")
     result: list[Any] = array.ravel().tolist()
     return result
+
+
+def address(host: str, port: int) -> str:
+    """How a host and a port are written together."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
 import pytest
 
 import hybridflow as hf
-from hybridflow.serving import grpc_messages
+from hybridflow.serving import grpc_messages, grpc_server, protocol
 from tests.serving.test_application import during
 
 grpc = pytest.importorskip("grpc")
@@ -134,8 +136,80 @@ def test_a_port_that_is_taken_and_a_missing_package_are_said(monkeypatch: pytest
             taken.listen()
             with pytest.raises(hf.errors.ArgumentError, match="cannot be listened on"):
                 GrpcServer(app, "127.0.0.1", taken.getsockname()[1])
+        with pytest.raises(hf.errors.ArgumentError, match="cannot be listened on"):
+            GrpcServer(app, "127.0.0.1", server.port)  # it would get some of the requests
     finally:
         server.stop()
     monkeypatch.setitem(sys.modules, "grpc", None)
     with pytest.raises(hf.errors.ArgumentError, match=r"hybridflow\[serve-grpc\]"):
         GrpcServer(app, "127.0.0.1", 0)
+
+
+def test_who_waits_for_an_answer_keeps_nobody_from_asking_for_health_and_may_go_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(grpc_server, "_THREADS", 1)
+    app = hf.serving.app({"pair": hf.function(pair, input_signature=[hf.TensorSpec(["n", 3])] * 2)})
+    waiting, counted, codes = threading.Event(), threading.Event(), []
+
+    def submit(served: Any, version: Any, arrays: Any) -> Any:
+        waiting.set()
+        return served, Future()  # nobody computes it
+
+    def count(name: str, code: int) -> None:
+        codes.append(code)
+        counted.set()
+
+    class Endpoint:
+        inputs: tuple[()] = ()
+        outputs: tuple[()] = ()
+        check = staticmethod(lambda arrays: None)
+
+    class Served:
+        endpoint = Endpoint
+
+    monkeypatch.setattr(app, "submit", submit)
+    monkeypatch.setattr(app, "count", count)
+    monkeypatch.setattr(app.repository, "find", lambda name, version: Served)
+    server = GrpcServer(app, "127.0.0.1", 0)
+    server.start()
+    try:
+        with grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+
+            def method(name: str) -> Any:
+                given, answer = MESSAGES[f"{name}Request"], MESSAGES[f"{name}Response"]
+                path = f"/{grpc_messages.SERVICE}/{name}"
+                return channel.unary_unary(path, given.SerializeToString, answer.FromString)
+
+            asked = method("ModelInfer").future(MESSAGES["ModelInferRequest"](model_name="pair"))
+            assert waiting.wait(60)
+            assert method("ServerLive")(MESSAGES["ServerLiveRequest"](), timeout=60).live
+            asked.cancel()
+            assert counted.wait(60) and codes == [503]
+    finally:
+        server.stop()
+
+
+def test_the_end_of_the_application_stops_the_server_first() -> None:
+    app = hf.serving.app({"one": hf.function(lambda x: 2 * x, input_signature=[hf.TensorSpec([1])])})
+    monitored = []
+    app.stop_first(lambda: monitored.append(app.repository.is_stopping))
+    server = GrpcServer(app, "127.0.0.1", 0)
+    server.start()
+
+    async def nothing() -> None:
+        pass
+
+    request, path = MESSAGES["ServerLiveRequest"], f"/{grpc_messages.SERVICE}/ServerLive"
+    try:
+        during(app, nothing)
+        assert monitored == [False]
+        with grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel, pytest.raises(grpc.RpcError) as caught:
+            channel.unary_unary(path, request.SerializeToString)(request(), timeout=60)
+        assert caught.value.code().name == "UNAVAILABLE"
+    finally:
+        server.stop()  # once more, as the command does
+
+
+def test_addresses_have_brackets_around_colons() -> None:
+    assert [protocol.address(host, 80) for host in ("a.b", "::1")] == ["a.b:80", "[::1]:80"]
