@@ -70,7 +70,7 @@ def _run_on_cluster(command: list[str], options: argparse.Namespace) -> int:
 
     threads = options.threads or 1
     environment = {"HF_NUM_THREADS": str(threads)}
-    with RayEngine(threads, most) as engine:
+    with RayEngine(threads, most, options.timeout) as engine:
         return cluster_launcher.launch(
             engine, command, least, most, options.timeout, options.restarts, environment=environment
         )

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 COME_AGAIN = 75  # the exit code of who was told to end, and has saved what it needs to go on: EX_TEMPFAIL
+MISSED = 76  # the exit code of who waits in vain for another, which has failed before: EX_PROTOCOL
 
 
 class Processes(Protocol):

@@ -6,6 +6,7 @@ started again from their last backup, with as many as there is room for then.
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
@@ -21,6 +22,9 @@ from hybridflow.errors import ArgumentError, WorkerLost
 
 _PATIENCE = 60.0  # seconds that it waits for room for as many as are wanted, before fewer begin
 _AGAIN = 0.2
+_LATER = 2.0  # seconds in which the one that failed may still say so, after another has missed it
+_KEPT = 1 << 16  # bytes of errors that are kept of each rank but the first
+_TOLD = 128 + signal.SIGTERM  # the exit code where none has begun
 
 
 class Engine(Protocol):
@@ -30,13 +34,13 @@ class Engine(Protocol):
         """How many processes there is room for now."""
 
     def place(self, count: int) -> list[Any]:
-        """So many watchers."""
+        """So many watchers.  Raises WorkerLost where they find no place in time."""
 
     def begin(self, watcher: Any, method: str, *arguments: Any) -> Any:
         """Have a watcher do something."""
 
-    def wait(self, begun: Sequence[Any]) -> Any:
-        """The first one of what was begun that is done."""
+    def wait(self, begun: Sequence[Any], timeout: float | None = None) -> Any:
+        """The first one of what was begun that is done; None where none is within some seconds."""
 
     def value(self, begun: Any) -> Any:
         """What came out.  Raises WorkerLost where the watcher is gone."""
@@ -83,7 +87,9 @@ def launch(
         before = signal.signal(signal.SIGTERM, lambda number, frame: told.set())
     try:
         while True:
-            count = _room(engine, least, most, patience)
+            count = _room(engine, least, most, patience, told)
+            if told.is_set():
+                return _TOLD
             code = _Run(engine, command, count, timeout, environment or {}, show, told).watch()
             if code in (0, processes.COME_AGAIN) or told.is_set() or not restarts:
                 return code
@@ -94,20 +100,21 @@ def launch(
             signal.signal(signal.SIGTERM, before)
 
 
-def _room(engine: Engine, least: int, most: int, patience: float) -> int:
-    """How many processes begin: the most that there is room for within some time."""
+def _room(engine: Engine, least: int, most: int, patience: float, told: threading.Event) -> int:
+    """How many processes begin: the most that there is room for within some time, or until ``told``."""
     deadline = time.monotonic() + patience
-    while (found := engine.room()) < most and time.monotonic() < deadline:
-        time.sleep(_AGAIN)
-    if found < least:
+    while (found := engine.room()) < most and not told.is_set() and time.monotonic() < deadline:
+        time.sleep(_AGAIN)  # not told.wait: the signal's handler would wait for the lock which that holds
+    if found < least and not told.is_set():
         raise ArgumentError("run", f"the cluster has room for {found} processes. Expected room for {least}.")
     return min(found, most)
 
 
 def _show(text: bytes, is_error: bool) -> None:
     stream = sys.stderr if is_error else sys.stdout
-    stream.write(text.decode("utf-8", "replace"))
     stream.flush()
+    stream.buffer.write(text)  # as it came: a character may be cut where a chunk ends
+    stream.buffer.flush()
 
 
 class _Run:
@@ -126,11 +133,12 @@ class _Run:
         self._engine, self._count, self._show, self._told = engine, count, show, told
         self._arguments = ["--timeout", f"{timeout:g}", os.path.abspath(command[0]), *command[1:]]
         self._environment = environment
-        self._errors: dict[int, bytes] = {}  # what others than the first have printed as errors
+        self._errors: dict[int, bytearray] = {}  # the last that others than the first have printed as errors
+        self._cut: set[int] = set()  # who has printed more
         self._watchers: list[Any] = []
 
     def watch(self) -> int:
-        """The exit code: that of the first which fails."""
+        """The exit code: that of the first which fails, and does not merely miss another."""
         try:
             return self._watch()
         finally:
@@ -159,8 +167,12 @@ class _Run:
         asked = {engine.begin(watcher, "news"): rank for rank, watcher in enumerate(self._watchers)}
         codes: dict[int, int] = {}
         is_told = False
-        while asked:
-            done = engine.wait(list(asked))
+        missed: tuple[int, str, int] | None = None  # the first that waits in vain for another
+        deadline = math.inf
+        while asked and (left := deadline - time.monotonic()) > 0:
+            done = engine.wait(list(asked), None if missed is None else left)
+            if done is None:
+                break
             rank = asked.pop(done)
             try:
                 news = engine.value(done)
@@ -173,12 +185,15 @@ class _Run:
                 codes[rank] = news.code
             else:
                 how = f"ended by signal {-news.code}" if news.code < 0 else f"ended with exit code {news.code}"
-                return self._failed(rank, how, 1 if news.code < 0 else news.code)
+                if news.code != processes.MISSED:
+                    return self._failed(rank, how, 1 if news.code < 0 else news.code)
+                if missed is None:
+                    deadline, missed = time.monotonic() + _LATER, (rank, how, news.code)
             if self._told.is_set() and not is_told:
                 is_told = True
                 for watcher in self._watchers:
                     engine.begin(watcher, "tell")
-        return max(codes.values())
+        return max(codes.values()) if missed is None else self._failed(*missed)
 
     def _note(self, rank: int, news: News) -> None:
         if rank == 0:
@@ -186,9 +201,17 @@ class _Run:
                 if text:
                     self._show(text, is_error)
         elif news.err:
-            self._errors[rank] = self._errors.get(rank, b"") + news.err
+            kept = self._errors.setdefault(rank, bytearray())
+            kept += news.err
+            if len(kept) > _KEPT:
+                del kept[:-_KEPT]
+                self._cut.add(rank)
 
     def _failed(self, rank: int, how: str, code: int) -> int:
-        self._show(self._errors.pop(rank, b""), True)
+        for one in sorted(self._errors, key=lambda one: (one == rank, one)):  # what has failed comes last
+            text = bytes(self._errors[one])
+            if one in self._cut:
+                text = f"[run] rank {one} of {self._count} has printed more before:\n".encode() + text
+            self._show(text if text.endswith(b"\n") else text + b"\n", True)
         self._show(f"[run] rank {rank} of {self._count}: {how}.\n".encode(), True)
         return code

@@ -187,7 +187,7 @@ def check_spec(stage: str, mesh: Mesh, spec: P) -> None:
 
 
 def part_of(stage: str, whole: Sequence[Any], shape: Sequence[Any], axis: int, cut: MeshAxis) -> Any:
-    """The extent of one part.  Raises ShapeError for an axis out of range, or its parts are not equal."""
+    """The extent of one part.  Raises ShapeError for an axis out of range, and for parts that are not equal."""
     if axis >= len(shape):
         raise ShapeError(stage, f"an array of shape {tuple(whole)} has no axis {axis} to be cut along {cut.name!r}.")
     extent = shape[axis]

@@ -17,12 +17,12 @@ class RayEngine:
     """The cluster of ``RAY_ADDRESS``, or else one that is started on this machine for as long as this lives.
 
     ``threads`` are the cores that Ray keeps free for each process.  ``most``: what a cluster on this machine has room
-    for.  Raises ArgumentError without Ray.
+    for.  ``timeout``: seconds within which Ray is to place processes.  Raises ArgumentError without Ray.
     """
 
-    def __init__(self, threads: int, most: int) -> None:
+    def __init__(self, threads: int, most: int, timeout: float) -> None:
         self._ray = _loaded()
-        self._threads = threads
+        self._threads, self._timeout = threads, timeout
         if os.environ.get("RAY_ADDRESS"):
             self._ray.init(log_to_driver=False, logging_level="warning")
         else:
@@ -44,20 +44,32 @@ class RayEngine:
         self._ray.shutdown()
 
     def room(self) -> int:
-        """How many processes there is room for now."""
-        return int(self._ray.available_resources().get("CPU", 0)) // self._threads
+        """How many processes there is room for now, each on one machine with all its cores."""
+        nodes = self._ray._private.state.available_resources_per_node()  # what is public says the sum alone
+        return sum(int(node.get("CPU", 0)) // self._threads for node in nodes.values())
 
     def place(self, count: int) -> list[Any]:
-        """So many actors."""
-        return [self._actor.remote() for _ in range(count)]
+        """So many actors.  Raises WorkerLost where Ray has not placed them in time."""
+        actors = [self._actor.remote() for _ in range(count)]
+        placed, waiting = self._ray.wait(
+            [actor.host.remote() for actor in actors], num_returns=count, timeout=self._timeout
+        )
+        if waiting:
+            self.remove(actors)
+            raise WorkerLost(
+                "run",
+                f"Ray has placed {len(placed)} of {count} processes, {self._threads} cores each, in {self._timeout:g} "
+                "seconds.",
+            )
+        return actors
 
     def begin(self, watcher: Any, method: str, *arguments: Any) -> Any:
         """Have an actor do something."""
         return getattr(watcher, method).remote(*arguments)
 
-    def wait(self, begun: Sequence[Any]) -> Any:
-        """The first one that is done."""
-        return self._ray.wait(list(begun), num_returns=1)[0][0]
+    def wait(self, begun: Sequence[Any], timeout: float | None = None) -> Any:
+        """The first one that is done; None where none is in time."""
+        return next(iter(self._ray.wait(list(begun), num_returns=1, timeout=timeout)[0]), None)
 
     def value(self, begun: Any) -> Any:
         """What came out.  Raises WorkerLost where the actor, or its machine, is gone."""

@@ -31,7 +31,7 @@ from hybridflow.runtime.memory import memory_pool
 
 _LENGTH = struct.Struct("<I")
 _PIECE = 1 << 20  # bytes of one call
-_BUFFER = 1 << 22  # bytes under way in one direction, if the system allows that
+_BUFFER = 1 << 22  # bytes under way in one direction, if the system allows so many
 _CHUNK = 1 << 20  # bytes of what is added up at a time, which caches hold
 _AGAIN = 0.05  # seconds between two tries to connect
 _MOST = 1 << 20  # bytes of what is said before a group is there
@@ -298,8 +298,9 @@ def _set_options(peer: socket.socket, timeout: float) -> None:
     """Have the system notice a wire, or a machine, that is dead: a process that ends closes its sockets itself."""
     peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):  # much may be under way while the other one does not run
-        peer.setsockopt(socket.SOL_SOCKET, option, _BUFFER)
+    for option, name in ((socket.SO_SNDBUF, "wmem_max"), (socket.SO_RCVBUF, "rmem_max")):
+        if _most_of_buffer(name) >= _BUFFER:  # much may be under way while the other one does not run
+            peer.setsockopt(socket.SOL_SOCKET, option, _BUFFER)
     patience = max(1, min(int(timeout), 30))
     for name, value in (
         ("TCP_KEEPIDLE", 1),
@@ -309,6 +310,16 @@ def _set_options(peer: socket.socket, timeout: float) -> None:
     ):
         if hasattr(socket, name):
             peer.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def _most_of_buffer(name: str) -> int:
+    """The most bytes that a socket's buffer may be given, 0 where that is not known.  The system makes a buffer
+    longer when that helps, but none whose length was set."""
+    try:
+        with open(f"/proc/sys/net/core/{name}", encoding="ascii") as file:
+            return int(file.read())
+    except OSError:
+        return 0
 
 
 # ---- meeting

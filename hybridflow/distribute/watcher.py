@@ -32,7 +32,7 @@ class Watcher:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._printed: list[list[bytes]] = [[], []]
-        self._readers: list[threading.Thread] = []
+        self._open = 0  # of its pipes
         self._news = threading.Condition()
 
     def address(self) -> tuple[str, int]:
@@ -56,29 +56,33 @@ class Watcher:
         )
         for pipe, printed in zip((self._process.stdout, self._process.stderr), self._printed):
             assert pipe is not None
-            self._readers.append(threading.Thread(target=self._read, args=(pipe, printed), daemon=True))
-            self._readers[-1].start()
+            with self._news:
+                self._open += 1
+            threading.Thread(target=self._read, args=(pipe, printed), daemon=True).start()
 
     def _read(self, pipe: IO[bytes], printed: list[bytes]) -> None:
-        with pipe:
-            while data := os.read(pipe.fileno(), 1 << 16):
-                with self._news:
-                    printed.append(data)
-                    self._news.notify()
-        with self._news:
-            self._news.notify()
+        try:
+            with pipe:
+                while data := os.read(pipe.fileno(), 1 << 16):
+                    with self._news:
+                        printed.append(data)
+                        self._news.notify()
+        finally:
+            with self._news:
+                self._open -= 1
+                self._news.notify()
 
     def news(self) -> News:
         """What there is since the last time, after a short wait."""
         assert self._process is not None
         with self._news:
-            if not any(self._printed) and any(reader.is_alive() for reader in self._readers):
+            if not any(self._printed) and self._open:
                 self._news.wait(_SOON)
+            has_ended = not self._open  # then what is taken now is the last
             out, err = (b"".join(printed) for printed in self._printed)
             for printed in self._printed:
                 printed.clear()
-        is_over = not any(reader.is_alive() for reader in self._readers) and not out and not err
-        return News(out, err, self._process.wait() if is_over else None)
+        return News(out, err, self._process.wait() if has_ended else None)
 
     def tell(self) -> None:
         """Ask the process to end: it saves what it needs to go on, if it can."""

@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+from hybridflow.core import processes
 from hybridflow.distribute.group import VARIABLE, Group, Inherited, join
 from hybridflow.distribute.meeting_place import Meeting
 from hybridflow.distribute.socket_group import meet
@@ -104,8 +105,9 @@ def _run(arguments: list[str], rank: int, begin: Callable[[], int], report: Call
     except KeyboardInterrupt:
         return 130
     except BaseException as error:
-        report(_text(error), type(error).__name__ == "WorkerLost")
-        return 1
+        is_later = type(error).__name__ == "WorkerLost"
+        report(_text(error), is_later)
+        return processes.MISSED if is_later else 1
     return 0
 
 

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -229,6 +230,20 @@ def test_one_that_has_gone_and_one_that_never_comes() -> None:
         one.exchange("sum", np.zeros(1))
     one.close()
     two.close()
+
+
+def test_buffers_are_set_only_where_they_may_be_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the system would keep them shorter than those that it makes itself."""
+    buffers = {(socket.SOL_SOCKET, socket.SO_SNDBUF): "wmem_max", (socket.SOL_SOCKET, socket.SO_RCVBUF): "rmem_max"}
+    size = socket_group._BUFFER
+    for most in ({"wmem_max": size - 1, "rmem_max": size}, {"wmem_max": size, "rmem_max": 212992}, {}):
+        peer = mock.Mock()
+        monkeypatch.setattr(socket_group, "_most_of_buffer", lambda name, most=most: most.get(name, 0))
+        socket_group._set_options(peer, 1.0)
+        given = {call.args for call in peer.setsockopt.call_args_list if call.args[:2] in buffers}
+        assert given == {(*option, size) for option, name in buffers.items() if most.get(name) == size}
+    monkeypatch.undo()
+    assert socket_group._most_of_buffer("missing") == 0
 
 
 # ---- the command
