@@ -142,8 +142,9 @@ def test_forward_and_reverse_mode_agree_on_random_programs(some: Callable[..., l
         if found is None or not float_inputs(found[0]):
             continue
         graph, arrays = found
-        if any(dt.is_float(n.dtype) and n.dtype.itemsize < 4 for n in (*graph.inputs, *graph.nodes)):
-            continue
+        dtypes = {n.dtype for n in (*graph.inputs, *graph.nodes)}
+        if any(dt.is_complex(dtype) or (dt.is_float(dtype) and dtype.itemsize < 4) for dtype in dtypes):
+            continue  # of reals alone: which results have a tangent is taken for granted
         try:
             forward, reverse, size = transposed_pair(graph, np.random.default_rng(seed), arrays)
         except HybridflowError:
