@@ -24,11 +24,11 @@ from hybridflow.eager.public_op import creation, operation
 from hybridflow.errors import (
     ArgumentError,
     ArgumentTypeError,
+    ConcretizationError,
     DTypeError,
     HybridflowError,
     ShapeError,
     SharingError,
-    TraceError,
     entered,
 )
 from hybridflow.runtime import uninterruptible
@@ -421,7 +421,7 @@ def _number(value: ArrayLike, name: str) -> Any:
             raise ShapeError("arange", f"{name} is {bound.type}; it must be one number.")
         if bound._known() is None:
             return bound._to_extent(
-                lambda: TraceError(
+                lambda: ConcretizationError(
                     "arange",
                     f"{name} is {bound!r}, whose value does not exist while tracing, and it decides the shape. "
                     "For a loop write range(n), which takes a tensor; for a size make it a Python argument.",

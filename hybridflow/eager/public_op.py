@@ -120,7 +120,7 @@ class OperatorCall(PublicOp):
         try:
             return super()._call_slow(*args, **kwargs)
         except ArgumentTypeError:
-            if yields_to(args[-1]):
+            if len(args) == 2 and yields_to(args[-1]):
                 return NotImplemented
             raise
 

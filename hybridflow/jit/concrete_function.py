@@ -576,6 +576,8 @@ def _run(
     try:
         with tracing(trace), observing(trace, values):
             result = tensor_range.materialize(python(*args, **kwargs))
+            if trace.guard_builder is not None:
+                tensor_range.check_kept(trace.guard_builder.written_values())
     except RecursionError as error:
         deep = endless(binder.name, error)
         raise _undone(deep, trace) or deep from None

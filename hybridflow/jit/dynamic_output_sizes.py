@@ -4,26 +4,33 @@ and again where a program says that one is another."""
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable
 from typing import Any
 
 from hybridflow.autograph.runtime import dynamic_list, tensor_range
 from hybridflow.core.context import now
-from hybridflow.errors import ArgumentError
+from hybridflow.errors import ArgumentError, TraceEnd
 from hybridflow.tracing.data_dependent_sizes import LENGTH, SizeKnownError, Sizes
 
 _Sizes = tuple[tuple[int, ...], tuple[int, ...]]  # rooms and lengths
 _MOST = 1 << 40  # items of a list
 
 
+class _Runs(threading.local):
+    """``any`` says that this thread ran the code of a function."""
+
+    any = False
+
+
 class Sized:
-    """A function of the user's with sizes as its first argument.  ``was_run`` says that its code ran, ``packs`` that
+    """A function of the user's with sizes as its first argument.  ``runs`` says whether its code ran, ``packs`` that
     lists in its results are to be unpacked, see ``dynamic_list.Packed``."""
 
     def __init__(self, python: Callable[..., Any]) -> None:
         self._python = python
         self.__name__ = getattr(python, "__name__", type(python).__name__)
-        self.was_run = self.packs = False
+        self.runs, self.packs = _Runs(), False
         self.parameter = "sizes"
         try:
             own = inspect.signature(python)
@@ -36,7 +43,7 @@ class Sized:
         self.__signature__ = own.replace(parameters=[sizes, *given])
 
     def __call__(self, sizes: _Sizes, /, *args: Any, **kwargs: Any) -> Any:
-        self.was_run = True
+        self.runs.any = True
         trace: Any = now().trace
         if trace is None:
             return self._python(*args, **kwargs)
@@ -48,7 +55,7 @@ class Sized:
                 return dynamic_list.materialize_lists((result, values_set))[0]
             self.packs |= dynamic_list.pack(result)
             return result
-        except BaseException:
+        except (TraceEnd, Exception):
             if found.end_trace:
                 return None
             raise
@@ -72,14 +79,14 @@ class SizedCalls:
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         sizes, are_found = self.sizes, not self.sizes[1]
         while True:
-            self._sized.was_run = False
+            self._sized.runs.any = False
             try:
                 result = self.run(sizes, *args, **kwargs)
             except SizeKnownError as found:
                 sizes = _with(sizes, found)
                 are_found = True
             except Exception:
-                if are_found or not self._sized.was_run:
+                if are_found or not self._sized.runs.any:
                     raise
                 sizes, are_found = (sizes[0], ()), True  # traced for the lengths of another call
             else:
@@ -91,7 +98,7 @@ def _with(sizes: _Sizes, found: SizeKnownError) -> _Sizes:
     """The sizes with the one that was found; those behind it may be others."""
     rooms, lengths = sizes
     if found.size > _MOST:
-        raise ArgumentError("convert", f"a list would have {found.size} items.")
+        raise ArgumentError("convert", f"a tensor or a list would have {found.size} items.")
     if found.kind == LENGTH:
         return rooms, (*lengths[: found.number], found.size)
     rooms = (*rooms, *[0] * (found.number + 1 - len(rooms)))

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, TypeVar
 
 from hybridflow import flags
 from hybridflow.runtime import fork_safe_locks, uninterruptible
 from hybridflow.runtime.machine import machine_code
 from hybridflow.runtime.native import native_functions
+from hybridflow.runtime.native.records import WORD
 
 T = TypeVar("T")
 
@@ -77,16 +78,26 @@ def load(
 
     def improve() -> None:
         better = native_functions.link(key, lambda: native_functions.compiled(text), symbols, imports).addresses
-        result.update(better)
-        for symbol, count in words.items():
-            before, now = ((ctypes.c_uint64 * count).from_address(a[symbol]) for a in (first, better))
-            for k, word in enumerate(before):
-                now[k] = now[k] or word  # what was set meanwhile was set here
-        for symbol, place in zip(functions, places):
-            ctypes.c_uint64.from_address(first[place]).value = better[symbol]
+        with _moving:
+            result.update(better)
+            for symbol, count in words.items():
+                before, now = ((ctypes.c_uint64 * count).from_address(a[symbol]) for a in (first, better))
+                for k, word in enumerate(before):
+                    now[k] = now[k] or word  # what was set meanwhile was set here
+            for symbol, place in zip(functions, places):
+                ctypes.c_uint64.from_address(first[place]).value = better[symbol]
 
     background.begin(improve)
     return result
+
+
+_moving = fork_safe_locks.make()  # held while variables move, and while one is set
+
+
+def set_word(addresses: Mapping[str, int], symbol: str, number: int, value: int) -> None:
+    """Set a word of a variable, wherever that lies by now."""
+    with _moving:
+        ctypes.c_uint64.from_address(addresses[symbol] + WORD * number).value = value
 
 
 _PLACE = "{}.better"  # the variable that says where a function's better code is, 0 while there is none

@@ -18,7 +18,7 @@ from hybridflow.runtime.calls import entry, front_end, made_behind
 from hybridflow.runtime.calls.op_calls import ElementwiseOp, address_of
 from hybridflow.runtime.memory import memory_pool
 from hybridflow.runtime.native import native_functions, object_layout
-from hybridflow.runtime.native.records import ARITHMETIC, COMPARISONS, OPS_OF_SLOTS, SLOTS, WORD, Offsets
+from hybridflow.runtime.native.records import ARITHMETIC, COMPARISONS, OPS_OF_SLOTS, SLOTS, Offsets
 
 _NAME_WANT = "_want"  # the object whose address native code holds
 _covered: dict[str, Any] = {}  # what the Tensor class itself had under the names of the slots, None for nothing
@@ -58,7 +58,7 @@ def _install(ops: Mapping[str, ElementwiseOp], addresses: Mapping[str, int]) -> 
     records = [address_of(ops[name]._record) for name in OPS_OF_SLOTS]
     for symbol, values in (("slot_functions", behind), ("slot_operators", records)):
         for k, value in enumerate(values):
-            ctypes.c_uint64.from_address(addresses[symbol] + WORD * k).value = value
+            made_behind.set_word(addresses, symbol, k, value)
     try:
         wrappers = {
             name: native_functions.slot(tensor_type, object_layout.slot_kind(name), addresses[slot])
@@ -77,8 +77,7 @@ def give(name: str, whole: Callable[..., Any]) -> None:
     take shortcuts; it does the same."""
     addresses = _addresses()
     assert addresses is not None, "slots are native"
-    place = addresses["slot_wholes"] + WORD * OPS_OF_SLOTS.index(name)
-    ctypes.c_uint64.from_address(place).value = id(_kept(whole))
+    made_behind.set_word(addresses, "slot_wholes", OPS_OF_SLOTS.index(name), id(_kept(whole)))
 
 
 def uninstall() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -227,6 +228,91 @@ def test_a_loss_may_leave_out_what_has_no_label() -> None:
         histories.append(model.fit(rows, labels, batch_size=16, epochs=3, shuffle=False, verbose=0).history["loss"])
     assert histories[0] == histories[1]
     assert histories[0][-1] < histories[0][0]
+
+
+def _assigned_to(n: Any) -> Any:
+    x = hf.arange(n)
+    x[0] = 9
+    return x
+
+
+def _used_in_a_loop(n: Any) -> Any:
+    x, total = hf.arange(n), hf.asarray(0)
+    for _ in range(n):
+        total += hf.sum(x)
+    return total
+
+
+def _carried(n: Any) -> Any:
+    x = hf.arange(n)
+    for _ in range(n):
+        x = x + 1
+    return x
+
+
+def _of_a_branch(n: Any) -> Any:
+    x = hf.arange(n)
+    if n > 3:
+        x = x * 2
+    return x
+
+
+def _walked(n: Any) -> Any:
+    total = hf.asarray(0)
+    for k in hf.arange(n):
+        total += k
+    return total
+
+
+def _asked_for_its_type(n: Any) -> Any:
+    return hf.asarray(1 if isinstance(hf.arange(n), hf.Tensor) else 2)
+
+
+@pytest.mark.runs_eagerly
+@pytest.mark.parametrize(
+    "program", [_assigned_to, _used_in_a_loop, _carried, _of_a_branch, _walked, _asked_for_its_type]
+)
+def test_an_arange_is_a_tensor_to_all_but_loops(program: Callable[[Any], Any]) -> None:
+    compiled = hf.function(program)
+    for n in map(hf.asarray, (4, 2, 5, 5)):
+        agree(compiled(n), program(n))
+
+
+@pytest.mark.runs_eagerly
+def test_an_arange_may_be_kept() -> None:
+    class Holder:
+        range: Any = None
+
+    held = Holder()
+
+    @hf.function
+    def keep(n: Any) -> Any:
+        held.range = hf.arange(n)
+        return n
+
+    for n in (4, 3):
+        keep(hf.asarray(n))
+        agree(held.range, hf.arange(n))
+
+
+def test_threads_call_with_sizes_of_their_own() -> None:
+    chosen = hf.function(lambda x, n: x[x > 0] + hf.zeros(n))
+    wrong: list[Any] = []
+
+    def call(seed: int) -> None:
+        own = np.random.default_rng(seed)
+        for _ in range(12):
+            x = own.standard_normal(20).astype("f4")
+            found = chosen(hf.asarray(x), hf.asarray(np.count_nonzero(x > 0)))
+            if not np.array_equal(found, x[x > 0]):
+                wrong.append(found)
+
+    threads = [threading.Thread(target=call, args=(k,)) for k in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
 
 
 def test_what_cannot_be_found_is_refused_or_runs_eagerly() -> None:

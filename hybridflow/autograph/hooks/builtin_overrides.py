@@ -101,6 +101,8 @@ def check_identity(value: Any, other: Any) -> None:
 
 def _isinstance(ask: Function) -> Function:
     def call(value: Any, kinds: Any) -> Any:
+        if type(value) is ArangeRange:
+            return ask(value._whole(), kinds)
         kind = _open_kind(value)
         if kind is not None:
             return ask(kind(), kinds)
@@ -116,6 +118,8 @@ def _isinstance(ask: Function) -> Function:
 
 def _type(make: Function) -> Function:
     def call(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and type(args[0]) is ArangeRange:
+            return make(args[0]._whole())
         kind = _open_kind(args[0]) if len(args) == 1 else None
         if kind is not None:
             return kind

@@ -11,10 +11,12 @@ from hybridflow.array.shapes import reshape
 from hybridflow.autograph.runtime.iterables import IterationSpace, TensorIterable, iterable_over
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core import pytree
+from hybridflow.core.context import now
 from hybridflow.core.tensor import Operators, Tensor
 from hybridflow.eager.operands import as_tensor, cast
 from hybridflow.errors import ConcretizationError, DTypeError, ShapeError, TraceError
 from hybridflow.tracing import number_errors
+from hybridflow.tracing.subtrace import SubTrace
 from hybridflow.tracing.symbolic_number import number_of, number_tensor
 
 
@@ -150,9 +152,20 @@ class ArangeRange(TensorRange, Operators):
     def __init__(self, *bounds: Any, made: Callable[[Any], Any], make: Callable[[], Any]) -> None:
         super().__init__(*bounds, made=made)
         self._make = make
+        self._tensor: Tensor | None = None  # of the trace of the function itself
 
     def _whole(self) -> Tensor:
-        return as_tensor(self._make(), "arange")
+        if self._tensor is not None:
+            return self._tensor
+        tensor = as_tensor(self._make(), "arange")
+        if not isinstance(now().trace, SubTrace):
+            self._tensor = tensor
+        return tensor
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise ConcretizationError(
+            "setitem", "how long a range is depends on a tensor, and it is changed in place. Change a copy: x = +x."
+        )
 
     @property
     def shape(self) -> Any:
@@ -189,6 +202,14 @@ def materialize(value: Any) -> Any:
     if not any(type(leaf) is ArangeRange for leaf in leaves):
         return value
     return pytree.unflatten(structure, [leaf._whole() if type(leaf) is ArangeRange else leaf for leaf in leaves])
+
+
+def check_kept(values: Any) -> None:
+    """Raise ConcretizationError where what outlives the call holds a range that is a tensor."""
+    if any(type(leaf) is ArangeRange for leaf in pytree.flatten(values)[0]):
+        raise ConcretizationError(
+            "arange", "how long a range is depends on a tensor, and it is kept in an object. Keep a copy: +x."
+        )
 
 
 def _item_of_range(start: int, stop: int, step: int, position: int) -> int:
