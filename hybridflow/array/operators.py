@@ -57,11 +57,12 @@ def _yielding(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     reflected = f"__{_MIRRORED.get(name, f'r{name}')}__"
 
     @functools.wraps(function)
-    def of_left(x: ArrayLike, y: ArrayLike, /, **options: Any) -> Any:
+    def of_left(*operands: Any, **options: Any) -> Any:  # of any number, which the function complains of
         try:
-            return function(x, y, **options)
+            return function(*operands, **options)
         except BaseException as error:
-            if isinstance(error, ArgumentTypeError) and yields_to(y) and hasattr(type(y), reflected):
+            right = operands[-1] if len(operands) == 2 else None
+            if isinstance(error, ArgumentTypeError) and yields_to(right) and hasattr(type(right), reflected):
                 return NotImplemented
             raise of_user(of_arguments(error, function))  # noqa: B904  # the very error
 
