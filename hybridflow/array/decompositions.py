@@ -325,7 +325,8 @@ def lu(x: ArrayLike, /, *, permute_l: bool = False) -> Any:
 
     Returns:
         A named tuple: a permutation ``P`` ``(..., m, m)``, ``L`` ``(..., m, k)`` with ones on its diagonal and zeros
-        above, ``U`` ``(..., k, n)`` with zeros below; k is the smaller extent of ``x``.
+        above, ``U`` ``(..., k, n)`` with zeros below; k is the smaller extent of ``x``. With ``permute_l`` it is the
+        pair of ``P @ L`` and ``U``.
 
     Raises:
         ShapeError: for fewer than two axes.
@@ -527,6 +528,7 @@ def qr(x: ArrayLike, /, *, mode: str = "reduced") -> Any:
         A named tuple: ``Q`` ``(..., m, k)``, ``R`` ``(..., k, n)``; with mode ``"r"`` the tensor ``R``.
 
     Raises:
+        ArgumentError: for another mode.
         ShapeError: for fewer than two axes.
 
     >>> q, r = hf.linalg.qr([[2.0, 0.0], [0.0, 3.0]])
