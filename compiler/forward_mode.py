@@ -127,8 +127,8 @@ def forward(
 def jvp(graph: Graph, along: Sequence[int]) -> Graph:
     """The graph with the tangents of its results.
 
-    ``along`` lists the inputs (floats) that have a tangent: the new graph takes these after its own inputs.  It returns
-    the outputs, then the tangents of the float outputs, then those of the float updates in input order.
+    ``along`` lists the inputs, real or complex, that have a tangent: the new graph takes these after its own inputs.
+    It returns the outputs, then the tangents of real and complex outputs, then those of such updates in input order.
     """
     b = GraphBuilder(TABLE, graph.name)
     b.inputs = list(graph.inputs)

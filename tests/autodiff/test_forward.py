@@ -33,11 +33,15 @@ def of_op(op: OpDef, arrays: tuple[np.ndarray, ...], attrs: dict[str, Any]) -> G
 
 
 def float_inputs(graph: Graph) -> list[int]:
-    return [k for k, node in enumerate(graph.inputs) if dt.is_float(node.dtype)]
+    """Those that have a tangent: real and complex ones."""
+    return [k for k, node in enumerate(graph.inputs) if dt.is_inexact(node.dtype)]
 
 
 def drawn(rng: np.random.Generator, node: Node) -> np.ndarray:
-    return np.asarray(rng.standard_normal(node.shape)).astype(node.dtype)
+    made = rng.standard_normal(node.shape)
+    if dt.is_complex(node.dtype):
+        made = made + 1j * rng.standard_normal(node.shape)
+    return np.asarray(made).astype(node.dtype)
 
 
 def values(graph: Graph, arrays: list[np.ndarray]) -> list[np.ndarray]:
@@ -115,12 +119,20 @@ def test_where_shields_tangents_from_poles(name: str) -> None:
 
 
 def transposed_pair(graph: Graph, rng: np.random.Generator, arrays: list[np.ndarray]) -> tuple[float, float, float]:
-    """<w, J t> by forward mode, <J' w, t> by reverse mode, and what their terms amount to."""
+    """<w, J t> by forward mode, <J' w, t> by reverse mode, and what their terms amount to.
+
+    Of complex numbers it is the real part of the product, neither of whose operands is conjugated.
+    """
     along = float_inputs(graph)
     moves = [drawn(rng, graph.inputs[k]) for k in along]
-    floats = [node for node in graph.results if dt.is_float(node.dtype)]
+    floats = [node for node in graph.results if dt.is_inexact(node.dtype)]
     weights = [drawn(rng, node) for node in floats]
     tangents = values(jvp(graph, along), [*arrays, *moves])[len(graph.outputs) :]
+
+    def products(left: list[np.ndarray], right: list[np.ndarray]) -> list[np.ndarray]:
+        with np.errstate(all="ignore"):
+            return [(np.complex128(x) * y).real for x, y in zip(left, right, strict=True)]
+
     b = GraphBuilder(TABLE)
     b.inputs, b.nodes = list(graph.inputs), list(graph.nodes)
     records = records_of(graph.nodes)
@@ -129,8 +141,7 @@ def transposed_pair(graph: Graph, rng: np.random.Generator, arrays: list[np.ndar
     found = backward(b, records, seeds, sources)
     cotangents = values(b.finish([b.full(0, like=x.type) if g is None else g for x, g in zip(sources, found)]),
                         [*arrays, *weights])  # fmt: skip
-    terms = [np.float64(w) * t for w, t in zip(weights, tangents)]
-    others = [np.float64(g) * t for g, t in zip(cotangents, moves)]
+    terms, others = products(weights, tangents), products(cotangents, moves)
     size = sum(float(np.abs(x).sum()) for x in (*terms, *others))
     return sum(float(x.sum()) for x in terms), sum(float(x.sum()) for x in others), size
 
