@@ -83,7 +83,6 @@ ARITHMETIC = [
 
 TRUTH = [
     Row(op.where(Z, X, X), lambda b, m: m[X]),
-    Row(op.where(C, X, Y), lambda b, m: m[X] if splat(m[C]) else m[Y]),
     Row(op.where(op.logical_not(Z), X, Y), lambda b, m: b.where(m[Z], m[Y], m[X])),
     Row(op.logical_not(op.logical_not(X)), lambda b, m: m[X]),
     # With a NaN, x == y is false and x != y true.  No such pair exists for <: both x < y and x >= y are false.

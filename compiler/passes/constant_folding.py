@@ -2,6 +2,8 @@
 
 Only ops whose reference has the bits of the compiled kernel (the fact ``exact``) are folded, so that folding
 changes no result.  Nothing grows: a small constant that is broadcast stays small, and a loop reads it from a register.
+
+A choice that a constant decides is the chosen value: here, so that a chain of such choices is folded in one walk.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import numpy as np
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import MAX_LITERAL_BYTES, Graph, Literal, Node
 from hybridflow.compiler.ir.results import TupleType
-from hybridflow.compiler.passes.pattern_match import literal
+from hybridflow.compiler.passes.pattern_match import literal, splat
 from hybridflow.compiler.passes.rewriter import rewrite
 
 
@@ -20,6 +22,10 @@ def fold(graph: Graph) -> Graph:
 
 
 def _fold(b: GraphBuilder, node: Node) -> Node | None:
+    if node.op.name == "where":
+        decided = splat(node.inputs[0])
+        if decided is not None:
+            return node.inputs[1] if decided else node.inputs[2]
     if not node.inputs or not node.op.facts.get("exact"):
         return None
     if isinstance(node.type, TupleType):

@@ -246,7 +246,15 @@ def sums_of_numbers(b, c, a, z, n):
     return a
 
 
-@pytest.mark.parametrize("program", [sines, negations])
+def choices(b, c, a, z, n):
+    """What a constant decides, which decides the next: each link has a value that no pass computes."""
+    v = b.literal(0, dt.float32)
+    for k in range(1, n):
+        v = b.where(b.greater(v, b.literal(k, dt.float32)), b.tanh(v), v)
+    return b.add(a, b.broadcast(v, shape=(3,), axes=()))
+
+
+@pytest.mark.parametrize("program", [sines, negations, choices])
 def test_equal_chains_are_found_in_few_rounds(program):
     rounds = []
     for n in (10, 300):
