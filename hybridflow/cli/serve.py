@@ -65,13 +65,20 @@ def _run(options: argparse.Namespace) -> int:
         max_requests=options.max_requests,
     )
     from hybridflow.serving import protocol
+    from hybridflow.serving.http_protocol import http_protocol
 
     at = protocol.address(options.host, options.port)
     if options.host != _LOCAL:
         print(f"[serve] everybody who reaches {at} may ask: there is no password.", flush=True)
     print(f"[serve] {', '.join(sources)} at http://{at}/v2", flush=True)
     config = uvicorn.Config(
-        application, host=options.host, port=options.port, log_level="warning", access_log=False, timeout_keep_alive=75
+        application,
+        host=options.host,
+        port=options.port,
+        http=http_protocol(),
+        log_level="warning",
+        access_log=False,
+        timeout_keep_alive=75,
     )
     server = uvicorn.Server(config)
     beside = None

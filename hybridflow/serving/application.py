@@ -19,6 +19,7 @@ from hybridflow.serving.repository import Repository, Served, Settings
 _LOG = logging.getLogger("hybridflow.serving")
 _JSON = b"application/json"
 _SHORT = 1 << 16  # bytes of JSON, and elements of results, that are dealt with at once, in the loop of events
+_CLIENT_GONE = 499  # as other servers count a request whose client did not wait for the answer
 _READ_SECONDS = 60.0  # from the first to the last byte of a request's body
 Scope = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
@@ -242,6 +243,9 @@ class Application:
         except RequestError as error:
             code = error.status
             raise
+        except asyncio.CancelledError:
+            code = _CLIENT_GONE
+            raise
         finally:
             self._in_flight -= 1
             self.count(name, code)
@@ -290,7 +294,7 @@ async def _received(receive: Receive, most: int) -> bytes:
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise RequestError(400, "the client went away.")
+            raise RequestError(_CLIENT_GONE, "the client went away.")
         part = message.get("body", b"")
         size += len(part)
         if size > most:

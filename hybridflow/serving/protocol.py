@@ -192,7 +192,7 @@ def _json_data(array: np.ndarray, port: Port) -> list[Any]:
         if port.dtype == DATATYPES["BF16"]:
             raise RequestError(400, f"{port.name} is BF16: ask for it with binary_data.")
         if not np.isfinite(array).all():
-            raise RequestError(500, f"{port.name} has NaN or infinity, which JSON lacks: ask for it with binary_data.")
+            raise RequestError(406, f"{port.name} has NaN or infinity, which JSON lacks: ask for it with binary_data.")
     result: list[Any] = array.ravel().tolist()
     return result
 

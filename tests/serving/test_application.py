@@ -322,6 +322,42 @@ def test_long_texts_are_parsed_beside_other_requests() -> None:
     during(app, talk)
 
 
+def test_clients_that_go_away_and_numbers_that_json_lacks_are_no_failures_of_the_server() -> None:
+    app = hf.serving.app({"logs": hf.function(hf.log, input_signature=[hf.TensorSpec((None,))])})
+    request = {"inputs": [{"name": "x", "shape": [1], "datatype": "FP32", "data": [0.0]}]}
+    address = "/v2/models/logs/infer"
+
+    async def gone(waits: bool) -> None:
+        """A client that goes away in its request, or while it waits for the answer."""
+        started = asyncio.Event()
+
+        async def receive() -> Any:
+            started.set()
+            if waits:
+                await asyncio.Event().wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None: ...
+
+        scope = {"type": "http", "method": "POST", "path": address, "headers": []}
+        task = asyncio.create_task(app(scope, receive, send))
+        await started.wait()
+        if waits:
+            task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    async def talk() -> None:
+        request["inputs"][0]["name"] = app.repository.find("logs", None).endpoint.inputs[0].name
+        answer = await ask(app, "POST", address, request)
+        assert answer.status == 406 and "binary_data" in answer.json["error"]
+        await gone(False)
+        await gone(True)
+        counts = (await ask(app, "GET", "/metrics")).body.decode()
+        assert 'code="500"' not in counts and 'hf_requests_total{model="logs",code="499"} 2' in counts, counts
+
+    during(app, talk)
+
+
 def test_a_full_queue_is_answered_503_with_when_to_ask_again() -> None:
     begun, may_go = threading.Event(), threading.Event()
     app = hf.serving.app(
