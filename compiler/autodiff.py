@@ -110,8 +110,8 @@ def add_cotangents(b: Any, x: Any, y: Any) -> Any:
 
 def _so_far(cotangents: Mapping[int, Any], key: int) -> Any:
     """What has come together for a value, for code that adds to it."""
-    found = cotangents.get(key)
-    return found() if isinstance(found, Deferred) else found
+    total = cotangents.get(key)
+    return total() if isinstance(total, Deferred) else total
 
 
 def _totals(b: Any, record: Record, gs: Sequence[Any], path: set[int], cotangents: dict[int, Any]) -> None:
@@ -120,13 +120,13 @@ def _totals(b: Any, record: Record, gs: Sequence[Any], path: set[int], cotangent
     op, inputs, attrs, outputs, _ = record
     keys = [id(value) for value in inputs]
     first = [key in path and key not in keys[:k] for k, key in enumerate(keys)]
-    so_far = [_so_far(cotangents, key) if own else None for key, own in zip(keys, first)]
+    so_far = [_so_far(cotangents, key) if is_first else None for key, is_first in zip(keys, first)]
     wanted = [key in path for key in keys]
-    for key, own, total in zip(
+    for key, is_first, total in zip(
         keys, first, op.vjp(b, tuple(gs), outputs, *inputs, so_far=so_far, wanted=wanted, **attrs)
     ):
         if total is not None and key in path:
-            cotangents[key] = total if own or key not in cotangents else add_cotangents(b, cotangents[key], total)
+            cotangents[key] = total if is_first or key not in cotangents else add_cotangents(b, cotangents[key], total)
 
 
 def _on_path(records: Sequence[Record], sources: Sequence[Any]) -> set[int]:

@@ -38,9 +38,11 @@ def _behind(size: Extent, attrs: Attrs) -> dict[str, Any]:
 def _contracted(b: Any, op: OpDef, size: Extent, batched: Sequence[bool], /, *inputs: Any, **attrs: Any) -> Any:
     """One batch axis more.  An op whose attributes cannot say where it lies reads operands that are transposed."""
     assert op.contraction and op.contracting, op
-    types = tuple(x.type.with_shape(x.type.shape[1:]) if own else x.type for x, own in zip(inputs, batched))
+    types = tuple(
+        x.type.with_shape(x.type.shape[1:]) if is_batched else x.type for x, is_batched in zip(inputs, batched)
+    )
     left, right = (factor.behind(1) for factor in op.contraction(types, attrs).factors)
-    operands = [axis_to_front(b, x, own, size) for x, own in zip(inputs, batched)]
+    operands = [axis_to_front(b, x, is_batched, size) for x, is_batched in zip(inputs, batched)]
     return b.emit(op, *operands, **{**attrs, **(op.contracting(Contraction(left, right)) or {})})
 
 
@@ -65,17 +67,17 @@ def applied(
     The results of an op with several are a tuple.
     """
     if not any(batched) and not meets(op, attrs):
-        made = b.emit(op, *inputs, **attrs)
-        several = isinstance(made.type, TupleType)
-        return (b.results(made), (False,) * len(made.type.parts)) if several else (made, (False,))
+        node = b.emit(op, *inputs, **attrs)
+        several = isinstance(node.type, TupleType)
+        return (b.results(node), (False,) * len(node.type.parts)) if several else (node, (False,))
     rule = op.batch or _RULES.get(op.kind)
     if rule is None:
         raise ArgumentError(op.name, f"there is no rule for many examples at once ({op.kind.value} ops).")
-    made = rule(b, op, size, tuple(batched), *inputs, **attrs)
-    if isinstance(made, PartlyBatched):
-        return made.results, made.batched
-    several = isinstance(made.type, TupleType)
-    return (b.results(made), (True,) * len(made.type.parts)) if several else (made, (True,))
+    node = rule(b, op, size, tuple(batched), *inputs, **attrs)
+    if isinstance(node, PartlyBatched):
+        return node.results, node.batched
+    several = isinstance(node.type, TupleType)
+    return (b.results(node), (True,) * len(node.type.parts)) if several else (node, (True,))
 
 
 def batched_graph(
@@ -86,11 +88,11 @@ def batched_graph(
     b = GraphBuilder(TABLE, graph.name)
     values: dict[Node, Any] = {}
     flags: dict[Node, Flags] = {}
-    for node, own in zip(graph.inputs, batched):
+    for node, is_batched in zip(graph.inputs, batched):
         b.location = node.where
-        type = node.type.with_shape((size, *node.shape)) if own else node.type
+        type = node.type.with_shape((size, *node.shape)) if is_batched else node.type
         values[node] = b.parameter(type, node.attrs["name"], node.attrs["role"])
-        flags[node] = (own,)
+        flags[node] = (is_batched,)
         if node.attrs["name"] == EXCHANGED:
             b.exchanged = values[node]
     for node in graph.nodes:
@@ -104,19 +106,23 @@ def batched_graph(
     for node in graph.inputs:
         if node.attrs["name"] == EXCHANGED:
             values[node] = b.exchanged
-    found = tuple(
+    output_flags = tuple(
         [flags[n][0] or (wanted is not None and wanted[k]) for k, n in enumerate(graph.outputs)]
     )  # fmt: skip
     outputs = [
-        axis_to_front(b, values[n], flags[n][0], size) if own else values[n] for n, own in zip(graph.outputs, found)
+        axis_to_front(b, values[n], flags[n][0], size) if is_batched else values[n]
+        for n, is_batched in zip(graph.outputs, output_flags)
     ]
     updates = {k: (values[n], flags[n][0]) for k, n in graph.updates.items()}
-    for k, (_, own) in updates.items():
-        if own and not batched[k]:
+    for k, (_, is_batched) in updates.items():
+        if is_batched and not batched[k]:
             name = graph.inputs[k].attrs["name"]
             raise ArgumentError("batch", f"the state {name!r} is one for all examples, and would get a value of each.")
-    kept = {k: axis_to_front(b, value, own, size) if batched[k] else value for k, (value, own) in updates.items()}
-    return b.finish(outputs, kept), found
+    kept = {
+        k: axis_to_front(b, value, is_batched, size) if batched[k] else value
+        for k, (value, is_batched) in updates.items()
+    }
+    return b.finish(outputs, kept), output_flags
 
 
 def batch(graph: Graph, batched: Collection[int], size: Extent) -> Graph:

@@ -84,32 +84,32 @@ def is_placed(graph: Graph) -> bool:
     return any(node.op in _MOVES or any(map(is_placed, graphs_in(node.attrs))) for node in graph.nodes)
 
 
-def device_of(graph: Graph, given: Sequence[InputPlacement], otherwise: str) -> str | None:
+def device_of(graph: Graph, inputs: Sequence[InputPlacement], otherwise: str) -> str | None:
     """The one device on which a program runs as a whole; None where it takes several.  Raises DeviceError as ``cut``
     does.  ``otherwise`` is the device where neither inputs nor code name one."""
-    places = _placements(graph, given, otherwise)
+    places = _placements(graph, inputs, otherwise)
     firm = {place.device for place in places.values() if place.hold is not _Hold.LOOSE}
     if len(firm) > 1:
         return None
-    return firm.pop() if firm else max((at.device for at in given), default=otherwise)
+    return firm.pop() if firm else max((at.device for at in inputs), default=otherwise)
 
 
-def cut(graph: Graph, given: Sequence[InputPlacement], otherwise: str) -> Cut:
-    """The parts of a program whose inputs are ``given``.
+def cut(graph: Graph, inputs: Sequence[InputPlacement], otherwise: str) -> Cut:
+    """The parts of a program whose inputs are ``inputs``.
 
     Raises DeviceError, with the user's line, where operands lie on different devices, and where control flow names
     another device than the one on which it runs.
     """
-    places = _placements(graph, given, otherwise)
-    return _Cutting(graph, given, places).cut()
+    places = _placements(graph, inputs, otherwise)
+    return _Cutting(graph, inputs, places).cut()
 
 
 # ---- where values are
 
 
-def _placements(graph: Graph, given: Sequence[InputPlacement], otherwise: str) -> dict[Node, _Placement]:
+def _placements(graph: Graph, inputs: Sequence[InputPlacement], otherwise: str) -> dict[Node, _Placement]:
     result: dict[Node, _Placement] = {}
-    for node, at in zip(graph.inputs, given, strict=True):
+    for node, at in zip(graph.inputs, inputs, strict=True):
         result[node] = _Placement(at.device, _Hold.FIRM if at.fixed else _Hold.LOOSE, node)
     for node in graph.nodes:
         if node.op is _TRANSFER:
@@ -129,20 +129,20 @@ def _hold(node: Node, hold: _Hold) -> _Hold:
     return hold
 
 
-def _placement(name: str, node: Node, found: Mapping[Node, _Placement], otherwise: str) -> _Placement:
+def _placement(name: str, node: Node, placements: Mapping[Node, _Placement], otherwise: str) -> _Placement:
     operands = [n for n in node.inputs if not is_token(n.type)]
     named = sorted({inner for graph in graphs_in(node.attrs) for inner in _named(graph)})
-    hold = max((found[n].hold for n in operands), default=_Hold.LOOSE)
-    held = [n for n in operands if found[n].hold is hold]
+    hold = max((placements[n].hold for n in operands), default=_Hold.LOOSE)
+    held = [n for n in operands if placements[n].hold is hold]
     if hold is _Hold.FIRM:
-        device = found[held[0]].device
+        device = placements[held[0]].device
         for other in held:
-            if found[other].device != device:
-                raise _device_mismatch(name, node, held[0], other, found)
+            if placements[other].device != device:
+                raise _device_mismatch(name, node, held[0], other, placements)
     elif hold is _Hold.LOOSE and named:
         device, hold = named[0], _Hold.FIRM
     else:
-        device = max((found[n].device for n in held), default=otherwise)  # "gpu" sorts after "cpu"
+        device = max((placements[n].device for n in held), default=otherwise)  # "gpu" sorts after "cpu"
     if any(inner != device for inner in named):
         raise DeviceError(
             name,
@@ -164,8 +164,8 @@ def _named(graph: Graph) -> Iterator[str]:
             yield from _named(inner)
 
 
-def _device_mismatch(name: str, node: Node, x: Node, y: Node, found: Mapping[Node, _Placement]) -> DeviceError:
-    here, there = found[x].device, found[y].device
+def _device_mismatch(name: str, node: Node, x: Node, y: Node, placements: Mapping[Node, _Placement]) -> DeviceError:
+    here, there = placements[x].device, placements[y].device
     return DeviceError(
         name,
         f"the operands of {node.op.name} lie on different devices: {x.type} on {here}, {y.type} on {there}. Move one "
@@ -201,9 +201,9 @@ class _Draft:
 
 
 class _Cutting:
-    def __init__(self, graph: Graph, given: Sequence[InputPlacement], places: Mapping[Node, _Placement]) -> None:
+    def __init__(self, graph: Graph, inputs: Sequence[InputPlacement], places: Mapping[Node, _Placement]) -> None:
         self._graph, self._places = graph, places
-        self._given = dict(zip(graph.inputs, given))
+        self._given = dict(zip(graph.inputs, inputs))
         self._wanted: dict[Node, dict[str, str | None]] = {}  # where each value is wanted, and the line that says so
         self._stages: dict[Value, int] = {}
         self._sources: dict[Value, str] = {}
@@ -276,18 +276,18 @@ class _Cutting:
         """The first stage of a part on a device that may use an operand."""
         if not is_token(x.type):
             return self._available(Value(self._places[x].node, device))
-        made = Value(x, self._places[x].device)
-        return self._stages[made] + (made.device != device)
+        value = Value(x, self._places[x].device)
+        return self._stages[value] + (value.device != device)
 
     def _available(self, value: Value) -> int:
         """The first stage of a part on its device that may use a value; notes it where that is a copy."""
         if value in self._stages:
             return self._stages[value]
-        given = self._given.get(value.node)
-        source = self._places[value.node].device if given is None else given.device
+        input_place = self._given.get(value.node)
+        source = self._places[value.node].device if input_place is None else input_place.device
         if source != value.device:
             self._sources[value] = source
-        return 0 if given is not None else self._stages[Value(value.node, source)] + 1
+        return 0 if input_place is not None else self._stages[Value(value.node, source)] + 1
 
     # ---- what is in the parts
 

@@ -82,14 +82,14 @@ def _transposed(b: Builder, op: OpDef, inputs: Any, attrs: Any, out: Any, tangen
     # Any value would do for a cotangent: what is linear in it has a derivative without it.
     parts = out if isinstance(out, Results) else (out,)
     cotangents = tuple(b.full(0, like=part.type) if dt.is_inexact(part.type.dtype) else None for part in parts)
-    found = op.vjp(recording, cotangents if isinstance(out, Results) else cotangents[0], out, *inputs, **attrs)
+    shares = op.vjp(recording, cotangents if isinstance(out, Results) else cotangents[0], out, *inputs, **attrs)
     seeds = []
-    for share, tangent in zip(found, tangents):
+    for share, tangent in zip(shares, tangents):
         if tangent is not None and share is not None:
             seeds.append((share() if callable(share) else share, tangent))
     transposed = iter(backward(b, recording.records, seeds, [g for g in cotangents if g is not None]))
-    made = tuple(None if g is None else next(transposed) for g in cotangents)
-    return made if isinstance(out, Results) else made[0]
+    transposed_tangents = tuple(None if g is None else next(transposed) for g in cotangents)
+    return transposed_tangents if isinstance(out, Results) else transposed_tangents[0]
 
 
 def forward(
@@ -108,17 +108,17 @@ def forward(
         known = tangents.get(id(value))
         tangents[id(value)] = tangent if known is None else b.add(known, tangent)
     for record in records:
-        given = [tangents.get(id(x)) for x in record.inputs]
-        if all(t is None for t in given):
+        input_tangents = [tangents.get(id(x)) for x in record.inputs]
+        if all(t is None for t in input_tangents):
             continue
         if record.vjp is not None:
-            found = through(record, given)
+            results = through(record, input_tangents)
         else:
             several = isinstance(record.outputs, Results)
             out = record.outputs if several else record.outputs[0]
-            made = pushed(b, record.op, record.inputs, record.attrs, out, given)
-            found = (made or ()) if several else (made,)
-        for value, tangent in zip(record.outputs, found):
+            result = pushed(b, record.op, record.inputs, record.attrs, out, input_tangents)
+            results = (result or ()) if several else (result,)
+        for value, tangent in zip(record.outputs, results):
             if tangent is not None:
                 tangents[id(value)] = tangent
     return tangents
@@ -139,17 +139,17 @@ def jvp(graph: Graph, along: Sequence[int]) -> Graph:
     for node in graph.nodes:
         b.nodes.append(node)
         b.location = node.where
-        given = [tangent.get(n) for n in node.inputs]
+        input_tangents = [tangent.get(n) for n in node.inputs]
         if node.op.kind is Kind.PROJECT:
-            tangent[node] = given[0] and given[0][node.attrs["index"]]
+            tangent[node] = input_tangents[0] and input_tangents[0][node.attrs["index"]]
             continue
-        moves = any(t is not None for t in given)
+        moves = any(t is not None for t in input_tangents)
         out = Results(b.results(node)) if moves and isinstance(node.type, TupleType) else node
-        tangent[node] = pushed(b, node.op, node.inputs, node.attrs, out, given)
+        tangent[node] = pushed(b, node.op, node.inputs, node.attrs, out, input_tangents)
 
     def of(node: Node) -> Node:
-        found = tangent.get(node)
-        return b.full(0, like=node.type) if found is None else found
+        known = tangent.get(node)
+        return b.full(0, like=node.type) if known is None else known
 
     tangents = [of(node) for node in graph.results if dt.is_inexact(node.dtype)]
     return b.finish([*graph.outputs, *tangents], graph.updates)

@@ -100,12 +100,12 @@ def apply_again(
             continue
         inputs = tuple([values[n] for n in node.inputs])
         attrs = _attrs(node, extents, number)
-        made = values.get(node)
-        if made is None:
-            made = b.emit(node.op, *inputs, **attrs)
+        emitted = values.get(node)
+        if emitted is None:
+            emitted = b.emit(node.op, *inputs, **attrs)
             if isinstance(node.type, TupleType):
-                made = b.results(made)
-            values[node] = made
-        outputs = Results(made) if isinstance(node.type, TupleType) else (made,)
+                emitted = b.results(emitted)
+            values[node] = emitted
+        outputs = Results(emitted) if isinstance(node.type, TupleType) else (emitted,)
         records.append(Record(node.op, inputs, attrs, outputs))
     return records

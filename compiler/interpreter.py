@@ -54,10 +54,10 @@ class _Run:
         for node in graph.nodes:
             dims = self.dims
             attrs = {name: _concrete(value, dims) for name, value in node.attrs.items()} if dims else node.attrs
-            given = [values[source] for source in node.inputs]
+            values_in = [values[source] for source in node.inputs]
             if node.op.kind is Kind.CONTROL:
-                given.insert(0, self)
-            values[node] = self.checked(node, node.op.reference(*given, **attrs))
+                values_in.insert(0, self)
+            values[node] = self.checked(node, node.op.reference(*values_in, **attrs))
         return values
 
     def checked(self, node: Node, result: Any) -> Any:

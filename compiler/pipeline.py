@@ -72,8 +72,8 @@ class Planning:
     def _overwritten(self, graph: Graph, wanted: AliasPairs) -> AliasPairs:
         if is_inline(graph):
             return ()
-        _, found = self.planned(graph, wanted)
-        return tuple([(i, j) for i, j in wanted if found.overwrites.get(j) == i])
+        _, planned = self.planned(graph, wanted)
+        return tuple([(i, j) for i, j in wanted if planned.overwrites.get(j) == i])
 
 
 def _planned(target: Target, graph: Graph, wanted: AliasPairs, aliases: AliasAnalysis) -> tuple[Fusion, Plan]:

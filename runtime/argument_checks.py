@@ -64,5 +64,5 @@ def raise_check(program: Program, status: int) -> None:
 
 def _mismatch(program: Program, i: int, array: Any) -> str:
     slot = program.inputs[i]
-    given = f"{array.dtype}[{','.join(map(str, array.shape))}]"
-    return f"input {i} is {given}; {slot.dtype}[{','.join(map(str, slot.shape))}] expected."
+    actual = f"{array.dtype}[{','.join(map(str, array.shape))}]"
+    return f"input {i} is {actual}; {slot.dtype}[{','.join(map(str, slot.shape))}] expected."

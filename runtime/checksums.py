@@ -54,10 +54,10 @@ def _native() -> Callable[[Any, int], int] | None:
 
     def total_of(data: Any, total: int) -> int:
         content = np.frombuffer(data, np.uint8)
-        found: int = native(
+        crc: int = native(
             content.ctypes.data, content.size, total ^ 0xFFFFFFFF, values.ctypes.data, factors.ctypes.data
         )
-        return found ^ 0xFFFFFFFF
+        return crc ^ 0xFFFFFFFF
 
     return total_of
 
@@ -114,8 +114,8 @@ def _build() -> str:
 
 def _fold(f: Function, place: ir.Value, kept: ir.Value) -> None:
     """Read whole blocks, and leave in ``kept`` bytes of the same remainder; ``place`` is where the rest begins."""
-    data, count, state, _, given = f.args
-    factors = _lanes(f, given, 0)
+    data, count, state, _, constants = f.args
+    factors = _lanes(f, constants, 0)
     lanes = [f.local(_LANES, _lanes(f, data, 16 * i)) for i in range(4)]
     first = f.b.insert_element(ir.Constant(_LANES, [0, 0]), f.b.zext(state, I64), i32(0))
     f.set(lanes[0], f.b.xor(f.get(lanes[0], _LANES), first))

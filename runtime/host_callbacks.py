@@ -95,8 +95,8 @@ def _results(
     if len(wanted) == 1:
         returned = (returned,)
     elif not isinstance(returned, (tuple, list)) or len(returned) != len(wanted):
-        found = f"{len(returned)} values" if isinstance(returned, (tuple, list)) else type(returned).__name__
-        raise ArgumentError("callback", f"{name} returned {found}. Expected {len(wanted)} arrays.", callback.where)
+        actual = f"{len(returned)} values" if isinstance(returned, (tuple, list)) else type(returned).__name__
+        raise ArgumentError("callback", f"{name} returned {actual}. Expected {len(wanted)} arrays.", callback.where)
     arrays = [np.asarray(value) for value in returned]
     for k, (array, expected) in enumerate(zip(arrays, wanted)):
         if array.dtype != expected.dtype or array.shape != expected.shape:

@@ -80,11 +80,11 @@ def sum_record(
     )
 
 
-def _record(what: str, note: str, rows: Sequence[int], steps: Sequence[int], **given: int) -> tuple[int, ...]:
+def _record(what: str, note: str, rows: Sequence[int], steps: Sequence[int], **fields: int) -> tuple[int, ...]:
     text = note.encode("utf-8", "replace")[: words.TEXT_ROOM]
-    given = {**given, "HASH": hash_of(what), "ROWS": max(rows), "STEPS": len(steps), "TEXT_LENGTH": len(text)}
+    fields = {**fields, "HASH": hash_of(what), "ROWS": max(rows), "STEPS": len(steps), "TEXT_LENGTH": len(text)}
     head = [0] * words.WORDS
-    for name, value in given.items():
+    for name, value in fields.items():
         head[getattr(words, name)] = value
     padded = text + bytes(-len(text) % 8)
     return (*head, *rows, *steps, *map(int, np.frombuffer(padded, np.int64)))

@@ -191,14 +191,14 @@ def _sleep(module: Module) -> None:
     f = _function(module, "wait_for", I64, PTR, I64, I64, I64)
     group, peer, number, polls = f.args
     slot = _slot(f, group, peer)
-    start, last, found = f.monotonic_ns(), f.local(I64, i64(0)), f.local(I64, i64(0))
+    start, last, state = f.monotonic_ns(), f.local(I64, i64(0)), f.local(I64, i64(0))
     moment = f.local(ir.ArrayType(I64, 2))
     f.store(i64(0), moment, 0)
     f.store(i64(SLICE), moment, 8)
     f.fetch_add(f.at(slot, SLEEPERS), i32(1))
 
     def goes_on() -> ir.Value:
-        return f.b.and_(f.eq(f.get(found, I64), i64(0)), _behind(f, slot, number))
+        return f.b.and_(f.eq(f.get(state, I64), i64(0)), _behind(f, slot, number))
 
     with f.loop(goes_on):
         seen = f.atomic_load(f.at(slot, ARRIVED), I32)
@@ -216,16 +216,16 @@ def _sleep(module: Module) -> None:
         events = f.load(f.at(sockets, f.b.mul(place, i64(8))), 6, ir.IntType(16))
         has_ended = f.ne(events, ir.Constant(ir.IntType(16), 0))
         with f.b.if_then(f.b.and_(f.b.or_(has_left, has_ended), _behind(f, slot, number))):
-            f.set(found, i64(LOST))
+            f.set(state, i64(LOST))
         late = f.b.icmp_signed(">", f.b.sub(f.monotonic_ns(), start), _group(f, group, TIMEOUT))
         with f.b.if_then(f.b.and_(late, goes_on())):
-            f.set(found, i64(TIMED_OUT))
+            f.set(state, i64(TIMED_OUT))
         with f.b.if_then(f.ne(polls, i64(0))):
             answer = f.call(INTERRUPT_POLL, I32, last)
             with f.b.if_then(f.ne(answer, i32(0))):
-                f.set(found, i64(INTERRUPTED))
+                f.set(state, i64(INTERRUPTED))
     f.fetch_add(f.at(slot, SLEEPERS), i32(-1))
-    f.ret(f.get(found, I64))
+    f.ret(f.get(state, I64))
 
 
 def _round(module: Module) -> None:
@@ -250,9 +250,9 @@ def _round(module: Module) -> None:
             _pause(f)
             f.set(spins, f.b.sub(f.get(spins, I64), i64(1)))
         with f.b.if_then(_behind(f, slot, number)):
-            found = f.call("wait_for", I64, group, peer, number, polls)
-            with f.b.if_then(f.ne(found, i64(0))):
-                f.ret(f.call("failed", I64, group, found, peer))
+            state = f.call("wait_for", I64, group, peer, number, polls)
+            with f.b.if_then(f.ne(state, i64(0))):
+                f.ret(f.call("failed", I64, group, state, peer))
         theirs = f.word(f.at(f.at(slot, HEADERS), parity), 0)
         with f.b.if_then(f.ne(theirs, hash_)):
             f.ret(f.call("failed", I64, group, i64(DIFFERENT), peer))
@@ -280,13 +280,13 @@ def _gather(module: Module) -> None:
     rows = f.at(record, 8 * WORDS)
     half = _group(f, group, HALF)
     most = f.b.mul(_record(f, record, ROWS), each)
-    own = f.b.mul(f.get(f.element(rows, rank, I64), I64), each)
+    share = f.b.mul(f.get(f.element(rows, rank, I64), I64), each)
     done = f.local(I64, i64(0))
     again = f.local(I64, i64(1))
     with f.loop(lambda: f.ne(f.get(again, I64), i64(0))):
         start = f.get(done, I64)
         number = f.b.add(_group(f, group, NUMBER), i64(1))
-        mine = _least(f, half, f.b.sub(own, start))
+        mine = _least(f, half, f.b.sub(share, start))
         with f.b.if_then(f.b.icmp_signed(">", mine, i64(0))):
             _copy(f, _half(f, group, rank, number), f.at(source, start), mine)
         status = f.call("group_round", I64, group, _record(f, record, HASH), mine, polls)
@@ -343,8 +343,8 @@ def _tree(module: Module) -> None:
                     f.set(depth, f.b.sub(level, i64(1)))
                 with loads:
                     owner, row = f.b.lshr(step, i64(32)), f.b.and_(step, i64(2**32 - 1))
-                    with f.b.if_else(f.eq(owner, rank)) as (own, other):
-                        with own:
+                    with f.b.if_else(f.eq(owner, rank)) as (is_owner, other):
+                        with is_owner:
                             element = f.b.add(f.b.mul(row, count), f.b.add(lo, first))
                             f.set(f.element(stack, level, PTR), f.at(source, f.b.mul(element, size)))
                         with other:
@@ -409,8 +409,8 @@ def _sum(module: Module) -> None:
         status = f.call("group_round", I64, group, hash_, n, polls)
         f.ret_if(f.ne(status, i64(0)), status)
         with f.b.if_then(f.eq(is_shared, i64(0))):
-            own = f.at(target, f.b.mul(here, size))
-            f.call("tree", VOID, group, record, number, source, here, i64(0), n, own, ir.Constant(PTR, None))
+            destination = f.at(target, f.b.mul(here, size))
+            f.call("tree", VOID, group, record, number, source, here, i64(0), n, destination, ir.Constant(PTR, None))
         with f.b.if_then(adds), f.count(processes) as peer, f.b.if_then(f.ne(peer, rank)):
             first = _bound(f, group, length, peer)
             part = f.b.sub(_bound(f, group, length, f.b.add(peer, i64(1))), first)

@@ -59,8 +59,8 @@ class RecordingHost:
     def notes(self) -> list[list[int]]:
         """Of each piece of the run its task, by the order in which they began, its thread (0 called), and when it
         began and ended."""
-        found: list[list[int]] = self._notes[: min(self.struct.count, len(self._notes))].tolist()
-        return found
+        records: list[list[int]] = self._notes[: min(self.struct.count, len(self._notes))].tolist()
+        return records
 
 
 @functools.cache

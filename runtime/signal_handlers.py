@@ -71,14 +71,14 @@ class HandlerThread:
     def __enter__(self) -> None:
         if threading.get_ident() != threading.main_thread().ident:
             return
-        found = [pair for pair in zip(_SIGNALS, map(_signal.getsignal, _SIGNALS)) if self._is_to_move(pair[1])]
-        if not found:
+        handlers = [pair for pair in zip(_SIGNALS, map(_signal.getsignal, _SIGNALS)) if self._is_to_move(pair[1])]
+        if not handlers:
             return
         context = contextvars.copy_context()
         context.run(self._outside)
         context.run(_in_handler.set, True)
         try:
-            for number, handler in found:
+            for number, handler in handlers:
                 aside = _Aside(handler.handler if type(handler) is _Aside else handler, context)
                 self._asides.append((number, aside))
                 _install(number, aside)

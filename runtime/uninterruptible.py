@@ -180,21 +180,21 @@ def loaded(load: Callable[[], T]) -> Callable[[], T]:
 
 def once(compute: Callable[[], T]) -> Any:
     """``functools.cache`` for a function without arguments that must not run twice, whatever threads call it, and is
-    run apart.  What it has returned is in ``made``."""
+    run apart.  What it has returned is in ``results``."""
     lock = fork_safe_locks.make()
-    made: list[T] = []
+    results: list[T] = []
 
     def make() -> T:
         with lock:
-            if not made:
-                made.append(compute())
-            return made[0]
+            if not results:
+                results.append(compute())
+            return results[0]
 
     @functools.wraps(compute)
     def get() -> T:
-        return made[0] if made else run_uninterruptible(make)
+        return results[0] if results else run_uninterruptible(make)
 
-    get.made = made  # type: ignore[attr-defined]
+    get.made = results  # type: ignore[attr-defined]
     return get
 
 

@@ -191,11 +191,11 @@ class ModuleBuilder:
         exchange: bool = False,
     ) -> int:
         """Note that a node calls a function in Python; the number of the place."""
-        given, results = (
+        arguments, results = (
             tuple([_array_slot(t) for t in types if not is_token(t)])
             for types in ([n.type for n in operands], node.type.parts)
         )
-        self.callbacks.append(Callback(function, given, results, node.where, retried, exchange))
+        self.callbacks.append(Callback(function, arguments, results, node.where, retried, exchange))
         return len(self.callbacks) - 1
 
     def _calls(self) -> list[KernelCall]:
@@ -253,17 +253,17 @@ class ModuleBuilder:
         e.on_check, e.status = code_of, "%status"
         return e
 
-    def _kernel(self, found: KernelKey, wave: int) -> KernelCall | None:
-        kernel = found.kernel
+    def _kernel(self, kernel_key: KernelKey, wave: int) -> KernelCall | None:
+        kernel = kernel_key.kernel
         codes = [self.check_codes[n] for n in kernel.nodes if n in self.check_codes]
         nothing = all(part.is_static and part.size == 0 for r in kernel.roots for part in parts_of(r.type))
         if nothing and not has_effect(kernel):
             return None
         anchor = kernel.cluster.anchor
-        key = None if found.key is None else (found.key, self.next_codes.get(anchor))
+        key = None if kernel_key.key is None else (kernel_key.key, self.next_codes.get(anchor))
         written = self.written.get(key) if key is not None else None
         if written is None:
-            template = template_of(found) if found.parts else SharedKernelCode(kernel, {})
+            template = template_of(kernel_key) if kernel_key.parts else SharedKernelCode(kernel, {})
             self.computed.update(copy for node, copy in template.copies.items() if node in self.computed)
             chooser = Chooser(self.choices)
             code, how = self._write(template.kernel, chooser)
@@ -280,8 +280,8 @@ class ModuleBuilder:
             operands = [BufferPart(n, 0) for n in _operands(kernel)]
         else:
             operands = [
-                *[BufferPart(n, 0) for n in found.inputs],
-                *found.parts,
+                *[BufferPart(n, 0) for n in kernel_key.inputs],
+                *kernel_key.parts,
                 *[BufferPart(n, 0) for n in kernel.roots],
             ]
         watched = self.polls_interrupts and polls_interrupts(anchor)
@@ -331,17 +331,17 @@ class ModuleBuilder:
         is_leaf = self.is_leaf
         space = loops_of(kernel, is_leaf)
         options = schedules(kernel, space, self.target, is_leaf, instructions)
-        found = choose(LoopFacts(kernel, space, is_leaf), options)
+        schedule = choose(LoopFacts(kernel, space, is_leaf), options)
         work = _work(kernel)
         is_little = self.target.kind == "cuda" or (isinstance(work, int) and work < LEAST_SHARED)
         if is_little and not self.is_outermost:  # a sub-graph does it in the threads of the kernel that runs it
-            found = found.warp_level if self.target.kind == "cuda" else found.single_threaded
-        phases, nest = written(found, found.sequential is not None)
+            schedule = schedule.warp_level if self.target.kind == "cuda" else schedule.single_threaded
+        phases, nest = written(schedule, schedule.sequential is not None)
         code = EmittedKernel(phases, nest.scratch, nest.shared.size)
-        if found.sequential is not None:
-            (sequential,), whole = written(found.sequential, False)
+        if schedule.sequential is not None:
+            (sequential,), whole = written(schedule.sequential, False)
             code = replace(code, scratch=larger(code.scratch, whole.scratch), sequential=sequential)
-        return code, str(found)
+        return code, str(schedule)
 
     def _contraction(self, symbol: str, kernel: Kernel, choose: Choose) -> tuple[EmittedKernel, str]:
         node = kernel.cluster.anchor
@@ -373,9 +373,9 @@ class ModuleBuilder:
                 counters = dict[LoopVar, Ref]()
                 rest = list(space.vars)  # symbolic extents have a loop per axis
                 for part, position in ((extents.columns, col), (extents.rows, row), (extents.batch, entry)):
-                    own = len(rest) - len(part)
-                    counters |= counters_at(code, rest[own:], position)
-                    del rest[own:]
+                    dropped = len(rest) - len(part)
+                    counters |= counters_at(code, rest[dropped:], position)
+                    del rest[dropped:]
                 return counters
 
             def looked(e: Emitter, entry: str, row: str, col: str, mask: Val | None) -> Val:

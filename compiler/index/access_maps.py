@@ -84,11 +84,11 @@ class Views:
         if row is None:
             return None
         key = row[0], index.key
-        found = self._found.get(key)
-        if found is None:
-            found = self._found[key] = AccessMaps(self.is_leaf)
-            view.op.element(_Recorder(found, view), index, **view.attrs)
-        return row[1], found
+        maps = self._found.get(key)
+        if maps is None:
+            maps = self._found[key] = AccessMaps(self.is_leaf)
+            view.op.element(_Recorder(maps, view), index, **view.attrs)
+        return row[1], maps
 
 
 class AccessMaps:

@@ -58,7 +58,7 @@ def with_conditions(graph: Graph, conditions: Sequence[Extent]) -> Graph:
     """
     graph = replace(graph, conditions=tuple(conditions))
     prover = _Prover(graph)
-    found: dict[Dim, None] = {}
+    conditions_needed: dict[Dim, None] = {}
     with judged_by(prover.conditions):
         verify(graph)
         for _ in prover.recording_failures():
@@ -66,8 +66,8 @@ def with_conditions(graph: Graph, conditions: Sequence[Extent]) -> Graph:
         for one in prover.conditions.missing:
             if not prover.told.issuperset(symbols(one)):
                 raise VerifyError("verify", f"{graph.name} relies on {one} >= 0, which no call says.")
-            found[one] = None
-    return replace(graph, conditions=(*graph.conditions, *found))
+            conditions_needed[one] = None
+    return replace(graph, conditions=(*graph.conditions, *conditions_needed))
 
 
 class _Prover:
@@ -145,8 +145,8 @@ class _Prover:
 
     def _analyze_node(self, node: Node) -> None:
         op = node.op
-        own = () if isinstance(op.internal, bool) else op.internal
-        for what in [op.name] if op.internal is True else [name for name in own if name in node.attrs]:
+        internal = () if isinstance(op.internal, bool) else op.internal
+        for what in [op.name] if op.internal is True else [name for name in internal if name in node.attrs]:
             self.fail(f"has {what!r}, which passes alone write")
         if is_token(node.type) or any(0 in part.shape for part in parts_of(node.type)):
             return
@@ -163,8 +163,8 @@ class _Prover:
         types = tuple(n.type for n in node.inputs)
         for k, shape, offsets, steps in node.op.segments(types, node.type, **node.attrs):
             if k is not None:
-                for own, extent in zip(types[k].shape, shape):
-                    self.require(bound(own - extent))
+                for part_extent, extent in zip(types[k].shape, shape):
+                    self.require(bound(part_extent - extent))
             if 0 not in shape:
                 for all_, extent, offset, step in zip(node.shape, shape, offsets, steps):
                     self.require(bound(offset))

@@ -178,13 +178,13 @@ class IndexExpr(Polynomial):
     @property
     def gathered(self) -> tuple[Extent, ...]:
         """The extents of the axes whose indices are found at run time."""
-        found: dict[Extent, None] = {}
+        extents: dict[Extent, None] = {}
         for atom in self.atoms:
             if isinstance(atom, ComputedAtom):
-                found[atom.extent] = None
+                extents[atom.extent] = None
             elif isinstance(atom, (Quotient, Remainder)):
-                found.update(dict.fromkeys(atom.value.gathered))
-        return tuple(sorted(found, key=str))
+                extents.update(dict.fromkeys(atom.value.gathered))
+        return tuple(sorted(extents, key=str))
 
     @property
     def is_affine(self) -> bool:
@@ -209,7 +209,7 @@ def _recombined(terms: dict[Term, int]) -> IndexExpr:
 def _times(value: Polynomial, scale: IndexExpr) -> IndexExpr:
     """A position times a single term without an atom."""
     (((_, names), factor),) = scale.terms
-    return IndexExpr({(atom, multiplied(own, names)): f * factor for (atom, own), f in value.terms})
+    return IndexExpr({(atom, multiplied(factors, names)): f * factor for (atom, factors), f in value.terms})
 
 
 ZERO = IndexExpr({})

@@ -18,11 +18,11 @@ def is_permutation(position: IndexExpr, space: Space) -> bool:
     for atom, scale in position.strides.items():
         if atom is None:
             continue  # positions stay within the array, so what counts down starts at its last element
-        found = digit(atom)
+        split = digit(atom)
         stride = scale if never_negative(scale) else scale * -1
-        if found is None or found[0] not in parts or stride in radix:
+        if split is None or split[0] not in parts or stride in radix:
             return False
-        var, first, radix[stride] = found
+        var, first, radix[stride] = split
         parts[var].append((first, radix[stride]))
     return all(_whole(var, digits) for var, digits in parts.items()) and _number(radix)
 
@@ -34,10 +34,10 @@ def digit(atom: Atom) -> tuple[LoopVar, int, Extent] | None:
     if not isinstance(atom, (Quotient, Remainder)) or len(atom.value.terms) != 1:
         return None
     (((inner, names), factor),) = atom.value.terms
-    found = digit(inner) if factor == 1 and not names else None
-    if found is None:
+    split = digit(inner) if factor == 1 and not names else None
+    if split is None:
         return None
-    var, step, base = found
+    var, step, base = split
     if not isinstance(base, int) or not isinstance(atom.divisor, int) or base % atom.divisor:
         return None
     if isinstance(atom, Remainder):

@@ -244,15 +244,15 @@ class Graph:
 
 def graphs_in(attrs: Mapping[str, Any]) -> list[Graph]:
     """The sub-graphs among a node's attributes, in the order of their names."""
-    found: dict[str, list[Graph]] = {}
+    by_attr: dict[str, list[Graph]] = {}
     for name, value in attrs.items():
         if isinstance(value, Graph):
-            found[name] = [value]
+            by_attr[name] = [value]
         elif isinstance(value, tuple):
             graphs = list(_graphs_among(value))
             if graphs:
-                found[name] = graphs
-    return [graph for name in sorted(found) for graph in found[name]] if found else []
+                by_attr[name] = graphs
+    return [graph for name in sorted(by_attr) for graph in by_attr[name]] if by_attr else []
 
 
 def _graphs_among(values: tuple[Any, ...]) -> Iterator[Graph]:

@@ -228,7 +228,7 @@ def plus(a: Bound, b: Bound) -> Bound:
 
 def times(a: Bound, factor: Any, names: Names = ()) -> Bound:
     """``a`` times a number and a product of names."""
-    return {multiplied(own, names): own_factor * factor for own, own_factor in a.items()}
+    return {multiplied(factors, names): own_factor * factor for factors, own_factor in a.items()}
 
 
 _NO_NAMES = frozenset([()])  # of a number
@@ -271,10 +271,10 @@ def _without_quotients(a: Bound) -> Bound | None:
     """At most ``a``: with bounds in place of quotients.  None where one has no bound, or that would be too long."""
     while len(a) <= _MOST_TERMS:
         _spend(len(a))
-        found = next(((n, q) for n in a for q in n if isinstance(q, Quotient) and a[n]), None)
-        if found is None:
+        quotient = next(((n, q) for n in a for q in n if isinstance(q, Quotient) and a[n]), None)
+        if quotient is None:
             return a
-        names, atom = found
+        names, atom = quotient
         factor = a[names]
         replacement = _quotient_bound(atom, lower=factor > 0)
         if replacement is None:

@@ -243,14 +243,14 @@ class _Parser:
     def _scan(self) -> _Token:
         """The next token of the text."""
         line_break = self.position + len(self._ahead) == 0
-        for found in self._scanned:
-            kind = found.lastgroup or ""
+        for token in self._scanned:
+            kind = token.lastgroup or ""
             if kind == "space":
-                line_break |= "\n" in found.group()
+                line_break |= "\n" in token.group()
             elif kind != "comment":
-                return _Token(kind, found.group(), found.start())
+                return _Token(kind, token.group(), token.start())
             elif not line_break:
-                self._comments[self.position + len(self._ahead) - 1] = found.group()[1:].strip()
+                self._comments[self.position + len(self._ahead) - 1] = token.group()[1:].strip()
         return _Token("end", "", len(self.text.rstrip()))
 
     def fail(self, message: str, at: _Token | None = None) -> NoReturn:

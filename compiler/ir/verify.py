@@ -127,12 +127,12 @@ def _tokens(graph: Graph, scope: Scope) -> Iterator[Fault]:
         yield node, "begins a second order of effects"
     readers: dict[Node, int] = {}
     for node in graph.nodes:
-        given = [n for n in node.inputs if is_token(n.type)]
-        if given and node.op.effect is not Effect.ORDERED:
+        tokens = [n for n in node.inputs if is_token(n.type)]
+        if tokens and node.op.effect is not Effect.ORDERED:
             yield node, "reads a token, but has no effect to be put in order"
-        if len(given) > 1:
+        if len(tokens) > 1:
             yield node, "reads two tokens"
-        for source in given:
+        for source in tokens:
             readers[source] = readers.get(source, 0) + 1
             if readers[source] > 1:
                 yield node, "reads a token that another effect has taken already"
@@ -249,10 +249,10 @@ def verify(graph: Graph, stage: str = "", rules: tuple[Rule, ...] = RULES) -> No
 
 def _verify(graph: Graph, stage: str, rules: tuple[Rule, ...], scope: Scope) -> None:
     for node in graph.nodes:
-        own = {node.attrs["symbol"]} if node.op.name == "sized" else ()
+        symbols = {node.attrs["symbol"]} if node.op.name == "sized" else ()
         for k, inner in enumerate(graphs_in(node.attrs)):
             place = f"{stage + ', ' if stage else ''}in graph {k} of {node.op.name}"
-            _verify(inner, place, rules, Scope(scope.symbols.union(own), inside=True))
+            _verify(inner, place, rules, Scope(scope.symbols.union(symbols), inside=True))
     for rule in rules:
         for node, fault in rule.faults(graph, scope):
             names = value_names(graph)

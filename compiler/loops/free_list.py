@@ -18,10 +18,10 @@ class FreeList:
         place = bisect_left(self._by_size, (size, 0))
         if place == len(self._by_size):
             return None
-        found, offset = self._by_size[place]
+        room, offset = self._by_size[place]
         self._remove(offset)
-        if found > size:
-            self._add(offset + size, found - size)
+        if room > size:
+            self._add(offset + size, room - size)
         return offset
 
     def free(self, offset: int, size: int) -> None:

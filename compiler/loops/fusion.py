@@ -76,10 +76,12 @@ class _Clustering:
             leaves = {leaf for source in node.inputs for leaf in self.reader.leaves_beneath(source)}
             cluster.elsewhere |= leaves  # all of an operand, for any one element: it must be there beforehand
         else:
-            own = self.reader.linear(visited_shape(node)).full
+            linear = self.reader.linear(visited_shape(node)).full
             reads = self.reader.own_reads(node).leaves
             leaves = {leaf for leaf, _ in reads}
-            cluster.elsewhere.update([leaf for leaf, index in reads if index.linear is not own and index.linear != own])
+            cluster.elsewhere.update(
+                [leaf for leaf, index in reads if index.linear is not linear and index.linear != linear]
+            )
         cluster.leaves |= leaves
         self.order.need(cluster, {self.cluster_of[leaf] for leaf in leaves if leaf in self.cluster_of})
 
@@ -107,10 +109,10 @@ class _Clustering:
         level, refusal = None, "it has another shape than the kernel before it"
         if same_size(shape, cluster.shape):
             if is_reduce:
-                own = self.reader.reduction(shape, node.attrs["axes"])
+                reduced = self.reader.reduction(shape, node.attrs["axes"])
                 if not space.has_reduction:
-                    space = own  # the cluster will take the reduction's loops
-                elif spaces.signature(own) != spaces.signature(space):
+                    space = reduced  # the cluster will take the reduction's loops
+                elif spaces.signature(reduced) != spaces.signature(space):
                     return None, "it reduces other axes than the kernel before it"
             level, refusal = self.reads_fit(node, cluster, space, space.full, "full")
         may_be_row = level is None and not is_reduce and space.has_reduction

@@ -61,11 +61,11 @@ def choose_by_filter(groups: Extent, channels: int, columns: int, itemsize: int,
     group = _groups(groups, channels, columns, itemsize)
     runs = [run for run in range(min(taps, TAPS), 0, -1) if taps % run == 0]
     for run in runs:
-        for found in _smaller(RegisterTile(group, 1, run)):
-            sums = found.groups * channels * columns * run
-            threads = _known(groups) // found.groups * lines * (taps // run) * _known(blocks)
+        for tile in _smaller(RegisterTile(group, 1, run)):
+            sums = tile.groups * channels * columns * run
+            threads = _known(groups) // tile.groups * lines * (taps // run) * _known(blocks)
             if sums <= SUMS and threads >= ENOUGH_ON_GPU:
-                return RegisterTile(found.groups, PLACES, run)
+                return RegisterTile(tile.groups, PLACES, run)
     return RegisterTile(1, PLACES, 1)
 
 

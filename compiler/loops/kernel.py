@@ -164,19 +164,19 @@ def between(
 ) -> list[Node]:
     """The kernel's nodes, in program order, of whose elements at ``position`` the wanted ones there are made, but for
     those that are ``known``.  Evaluated in this order no node's rule has to wait for another's."""
-    inside, found = set(kernel.nodes), set()
+    inside, used = set(kernel.nodes), set()
     reads = AccessMaps(is_leaf)
     for node in wanted:
         reads.follow(node, Index(node.shape, linear=position))
     stack = reads.leaves
     while stack:
         node, index = stack.pop()
-        if index.linear != position or node in found or node not in inside or node in known:
+        if index.linear != position or node in used or node not in inside or node in known:
             continue
         if node.op.kind is not Kind.REDUCE and node.op.kind not in DEDICATED_KERNEL:
-            found.add(node)
+            used.add(node)
             stack += access_maps_of(node, Index(node.shape, linear=position), is_leaf).leaves
-    return [node for node in kernel.nodes if node in found]
+    return [node for node in kernel.nodes if node in used]
 
 
 def read_in_place(kernel: Kernel, is_leaf: IsLeaf) -> set[Node]:
@@ -190,10 +190,12 @@ def read_in_place(kernel: Kernel, is_leaf: IsLeaf) -> set[Node]:
         return {leaf for leaf, _ in reads.leaves} - elsewhere - _beneath(others, kernel)
     if cluster.kind not in (Kind.ELEMENTWISE, *PRODUCTS) or cluster.space.has_reduction:
         return set()
-    found = accesses(kernel, cluster.space, is_leaf)
+    kernel_reads = accesses(kernel, cluster.space, is_leaf)
     operands = _beneath(cluster.anchor.inputs, kernel) if cluster.kind in PRODUCTS else set()
     return {
-        leaf for leaf, positions in found.of_input.items() if positions == {cluster.space.full} and leaf not in operands
+        leaf
+        for leaf, positions in kernel_reads.of_input.items()
+        if positions == {cluster.space.full} and leaf not in operands
     }
 
 

@@ -166,10 +166,10 @@ class _Materialization:
         self.number = {node: k for k, node in enumerate(reader.graph.nodes)}
         self.moved_to: dict[Node, Cluster] = {}  # of nodes that no kernel but this one computes
         self.work_of: dict[Node, _Work | None] = {}
-        given = set(self.stored)
+        stored = set(self.stored)
         self._find_sure()
         if sources := self._common_sources():
-            self.stored = given | sources
+            self.stored = stored | sources
             self._find_sure()
 
     def _find_sure(self) -> None:
@@ -198,15 +198,15 @@ class _Materialization:
 
     def _is_wanted(self, node: Node) -> bool:
         """Whether other kernels read a value, and all of them element by element."""
-        own = self.cluster_of[node]
-        if node.op.kind is not Kind.ELEMENTWISE or node in own.rows or self.readers(node) <= {own}:
+        cluster = self.cluster_of[node]
+        if node.op.kind is not Kind.ELEMENTWISE or node in cluster.rows or self.readers(node) <= {cluster}:
             return False
         return all(user.op.kind in (Kind.ELEMENTWISE, Kind.REDUCE) for user in self.users[node])
 
     def _cheap_sources(self, node: Node) -> list[Node]:
         """The values of the same kernel and size of which a value can be made where it is read.  What nobody else needs
         on the way only moves there, and costs nothing."""
-        own, result, chain = self.cluster_of[node], list[Node](), {node}
+        cluster, result, chain = self.cluster_of[node], list[Node](), {node}
         moves, repeated = len(self.readers(node)) == 1, 0
         while node.op.kind is Kind.ELEMENTWISE and len(chain) <= MAX_DEPTH:
             repeated += 0 if moves else self.cost(node)
@@ -215,7 +215,7 @@ class _Materialization:
             if repeated > CHEAP or len(dear) != 1:
                 break
             (node,) = dear
-            if self.cluster_of[node] is not own or node in own.rows or not same_size(node.shape, own.shape):
+            if self.cluster_of[node] is not cluster or node in cluster.rows or not same_size(node.shape, cluster.shape):
                 break
             result.append(node)
             chain.add(node)
@@ -294,7 +294,7 @@ class _Materialization:
         while latest:
             _, node = heapq.heappop(latest)
             if self.cluster_of[node] is cluster:
-                own = self.own_visit(node, cluster)
+                own_visit = self.own_visit(node, cluster)
                 if node.op.kind in READS_MEMORY:
                     inputs.update(dict.fromkeys(base(source) for source in node.inputs))  # see Reader
                 elif node.op.kind in DEDICATED_KERNEL:
@@ -306,7 +306,7 @@ class _Materialization:
                         reads.follow(source, Index(source.shape, linear=space.full))
                         visit_all(reads, _Visit(space.full, source.shape, space, nest, times[nest], flat))
                 else:
-                    visit_all(self.reader.reads(node, own.position), own)
+                    visit_all(self.reader.reads(node, own_visit.position), own_visit)
             elif (
                 node in self.stored
                 or again > MAX_RECOMPUTED

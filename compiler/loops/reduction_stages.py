@@ -99,21 +99,21 @@ def stages_of(
             stack += reversed(node.inputs)
         return tuple(KeptStatistic(node, only_at[node]) for node in wanted)
 
-    found: list[ReductionStage] = []
+    stages: list[ReductionStage] = []
     known = set(kernel.inputs)
     for stage in range(count + 1):
-        made = (Kind.REDUCE, Kind.PROJECT)
-        row_nodes = tuple(n for n in kernel.nodes if n in rows and n.op.kind not in made and ready[n] == stage)
+        later_kinds = (Kind.REDUCE, Kind.PROJECT)
+        row_nodes = tuple(n for n in kernel.nodes if n in rows and n.op.kind not in later_kinds and ready[n] == stage)
         known.update(row_nodes)
         if stage == count:
-            found.append(ReductionStage(row_nodes))
+            stages.append(ReductionStage(row_nodes))
             break
         folds, written = folds_of(stage), roots_of(stage)
         held = kept(stage) if keeps else ()
         work = work_of([*written, *(n for n, _ in held), *(n for fold in folds for n in fold.inputs)], known, cost)
-        found.append(ReductionStage(row_nodes, folds, written, held, work))
+        stages.append(ReductionStage(row_nodes, folds, written, held, work))
         known.update(folds, written, (node for node, _ in held))
-    return tuple(found)
+    return tuple(stages)
 
 
 def _order(kernel: Kernel, space: Space, is_leaf: IsLeaf) -> tuple[dict[Node, int], dict[Node, int], int]:

@@ -215,12 +215,12 @@ class Schedule:
 def schedule(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: CostModel) -> Schedule:
     """How the loops ``space`` of a kernel run.  ``cost(node)`` counts the instructions of one element of a node."""
     if kernel.cluster.kind is Kind.SEGMENT:
-        found = _segments(kernel, space, target, is_leaf, cost)
+        chosen = _segments(kernel, space, target, is_leaf, cost)
     elif (across := _outer_vectorized(kernel, space, target, is_leaf, cost)) is not None:
-        found = across
+        chosen = across
     else:
-        found = _innermost_vectorized(kernel, space, target, is_leaf, cost)
-    return _for_gpu(found, kernel, space, is_leaf, cost) if target.kind == "cuda" else found
+        chosen = _innermost_vectorized(kernel, space, target, is_leaf, cost)
+    return _for_gpu(chosen, kernel, space, is_leaf, cost) if target.kind == "cuda" else chosen
 
 
 def _innermost_vectorized(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost: CostModel) -> Schedule:
@@ -275,29 +275,29 @@ def schedules(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cos
         yield from (replace(plain, split_size=piece) for piece in pieces if _is_piece(plain, space, piece))
 
 
-def _unrolled(found: Schedule, space: Space) -> Iterator[Schedule]:
+def _unrolled(schedule: Schedule, space: Space) -> Iterator[Schedule]:
     """A map with other numbers of vectors an iteration."""
-    if found.lanes == 1 or not space.vars:
+    if schedule.lanes == 1 or not space.vars:
         return
     last = space.vars[-1]
     for vectors in (1, 2, MAX_VECTORS):
-        if not (isinstance(last.extent, int) and vectors * found.lanes > last.extent):
-            yield replace(found, vectors=vectors, grain=found.lanes * vectors if last in found.parallel else 1)
+        if not (isinstance(last.extent, int) and vectors * schedule.lanes > last.extent):
+            yield replace(schedule, vectors=vectors, grain=schedule.lanes * vectors if last in schedule.parallel else 1)
 
 
-def _tiled(found: Schedule, space: Space) -> Iterator[Schedule]:
+def _tiled(schedule: Schedule, space: Space) -> Iterator[Schedule]:
     """Columns with smaller tiles, and with fewer terms an iteration."""
-    for terms in (found.terms, *(n for n in (1, 2) if n < found.terms)):
+    for terms in (schedule.terms, *(n for n in (1, 2) if n < schedule.terms)):
         for share in (1, 2, 4, 8):
-            tile = found.tile // share
-            if tile % found.lanes == 0 and tile >= found.lanes:
-                yield replace(found, tile=tile, terms=terms)
+            tile = schedule.tile // share
+            if tile % schedule.lanes == 0 and tile >= schedule.lanes:
+                yield replace(schedule, tile=tile, terms=terms)
 
 
-def _is_piece(found: Schedule, space: Space, piece: int) -> bool:
+def _is_piece(schedule: Schedule, space: Space, piece: int) -> bool:
     """Whether folds may be cut into such pieces: there are several."""
     folded = product(tuple(v.extent for v in space.folded))
-    return found.accumulators == 1 and (not isinstance(folded, int) or folded > piece)
+    return schedule.accumulators == 1 and (not isinstance(folded, int) or folded > piece)
 
 
 def overwritten_inputs(how: Schedule, kernel: Kernel, space: Space, is_leaf: IsLeaf) -> set[Node]:
@@ -340,25 +340,27 @@ def _interleaved(kernel: Kernel, target: Target, is_leaf: IsLeaf, cost: CostMode
     return None if weave is None else Schedule(Form.INTERLEAVED_CONCAT, lanes, weave.loops, lanes, interleaving=weave)
 
 
-def _for_gpu(found: Schedule, kernel: Kernel, space: Space, is_leaf: IsLeaf, cost: CostModel) -> Schedule:
+def _for_gpu(schedule: Schedule, kernel: Kernel, space: Space, is_leaf: IsLeaf, cost: CostModel) -> Schedule:
     """A unit for each result of all kept loops, or for each vector of a map.  Rows are folded by teams, unless they are
     short."""
-    found = replace(found, parallel=space.kept, grain=1, sequential=None)
-    if found.form is Form.MAP and space.vars:
+    schedule = replace(schedule, parallel=space.kept, grain=1, sequential=None)
+    if schedule.form is Form.MAP and space.vars:
         reads = {} if _reads_partly(kernel) else accesses(kernel, space, is_leaf).of_input
         transposed = transposed_reads(space, reads, WARP)
         if transposed is not None and _tile_bytes(transposed) <= BLOCK_BYTES:
-            return replace(found, form=Form.SHARED_MEMORY_TRANSPOSE, transposed=transposed, group_size=TRANSPOSE_GROUP)
+            return replace(
+                schedule, form=Form.SHARED_MEMORY_TRANSPOSE, transposed=transposed, group_size=TRANSPOSE_GROUP
+            )
         lanes = _elements_per_thread(kernel, space, is_leaf, cost)
-        return replace(found, lanes=lanes, grain=lanes)
-    if found.form not in (Form.INNER_REDUCTION, Form.SPLIT_INNER_REDUCTION):
-        return found
+        return replace(schedule, lanes=lanes, grain=lanes)
+    if schedule.form not in (Form.INNER_REDUCTION, Form.SPLIT_INNER_REDUCTION):
+        return schedule
     row = space.vars[-1].extent
     if isinstance(row, int) and row < MIN_GROUP_ROW:
-        return found
-    group = _thread_group(found.split_size or row, found.stages)
-    finish = _thread_group(SUPERCHUNK, found.stages) if found.split_size == CHUNK and row != CHUNK else 1
-    return replace(found, group_size=group, finish_group_size=finish)
+        return schedule
+    group = _thread_group(schedule.split_size or row, schedule.stages)
+    finish = _thread_group(SUPERCHUNK, schedule.stages) if schedule.split_size == CHUNK and row != CHUNK else 1
+    return replace(schedule, group_size=group, finish_group_size=finish)
 
 
 def _tile_bytes(transposed: TransposedReads) -> int:
@@ -412,24 +414,24 @@ def _outer_vectorized(
     pairs = _outer_vector_loops(space)
     if not pairs or target.kind == "cuda" or _reads_partly(kernel):
         return None
-    found = accesses(kernel, space, is_leaf)
+    reads = accesses(kernel, space, is_leaf)
     work = work_of([*kernel.roots, *kernel.cluster.rows], set(kernel.inputs), cost)
     for inner, lane in pairs:
         short = static_size((inner.extent,))
-        flat = inner is space.vars[-1] and _stays_contiguous(kernel, space, found, inner, lane)
+        flat = inner is space.vars[-1] and _stays_contiguous(kernel, space, reads, inner, lane)
         lanes = _lanes_along(kernel, lane, target, _widest(kernel, space) if flat else 4)
         if lanes < MIN_OUTER_LANES or short * work > MAX_OUTER_VECTORIZED_WORK:
             continue
-        strides = _strides(found, inner, lane, MAX_STRIDED_STORE if flat else 1)
-        transposed = _transposed_along(space, found, inner, strides) if strides else None
+        strides = _strides(reads, inner, lane, MAX_STRIDED_STORE if flat else 1)
+        transposed = _transposed_along(space, reads, inner, strides) if strides else None
         if strides and transposed is None:
             continue
         outer = [v for v in space.kept if v not in (lane, inner)]
-        if inner is space.vars[-1] and _as_good_along(kernel, inner, short, lanes, space, found, flat):
+        if inner is space.vars[-1] and _as_good_along(kernel, inner, short, lanes, space, reads, flat):
             continue
         if inner not in space.folded and space.folded and not _fills(outer, lane, lanes):
             continue
-        if inner is not space.vars[-1] and not _lies_along(found, inner, lane):
+        if inner is not space.vars[-1] and not _lies_along(reads, inner, lane):
             continue
         parallel = _parallel([*outer, lane], [v for v in space.vars if v not in outer and v is not lane])
         grain = lanes if lane in parallel else 1
@@ -463,14 +465,14 @@ def _outer_vector_loops(space: Space) -> list[tuple[LoopVar, LoopVar]]:
     return pairs
 
 
-def _stays_contiguous(kernel: Kernel, space: Space, found: Accesses, inner: LoopVar, lane: LoopVar) -> bool:
+def _stays_contiguous(kernel: Kernel, space: Space, reads: Accesses, inner: LoopVar, lane: LoopVar) -> bool:
     """Whether results lie side by side, and are made of elements of their own turns: no element needs others, nothing
     is looked up, and memory is read in even steps."""
     if space.folded or not is_contiguous_along(space.full, inner, lane):
         return False
     sequential = all(n.op.kind in (Kind.ELEMENTWISE, Kind.VIEW) or not n.inputs for n in kernel.nodes)
     loops = inner, lane
-    return sequential and all(ix.is_affine and None not in map(ix.coefficient, loops) for ix in found.positions)
+    return sequential and all(ix.is_affine and None not in map(ix.coefficient, loops) for ix in reads.positions)
 
 
 def _widest(kernel: Kernel, space: Space) -> int:
@@ -480,18 +482,18 @@ def _widest(kernel: Kernel, space: Space) -> int:
 
 
 def _as_good_along(
-    kernel: Kernel, inner: LoopVar, short: int, lanes: int, space: Space, found: Accesses, flat: bool
+    kernel: Kernel, inner: LoopVar, short: int, lanes: int, space: Space, reads: Accesses, flat: bool
 ) -> bool:
     """Whether vectors along the short loop, the last one, serve as well: they are full, or more than half full where
     others have to be put together; or they are full, of neighbours, and there is little to do with their one sum."""
     if inner in space.kept:
         return short % lanes == 0 if flat else short > lanes // 2
-    if short % lanes or any(ix.coefficient(inner) not in (0, 1, None) for ix in found.positions):
+    if short % lanes or any(ix.coefficient(inner) not in (0, 1, None) for ix in reads.positions):
         return False
     return len(kernel.roots) == 1 and kernel.roots[0].op.kind is Kind.REDUCE
 
 
-def _strides(found: Accesses, inner: LoopVar, lane: LoopVar, apart: int) -> list[IndexExpr]:
+def _strides(reads: Accesses, inner: LoopVar, lane: LoopVar, apart: int) -> list[IndexExpr]:
     """Positions with gaps along the lane, more than ``apart`` elements from one to the next, but for those that the
     inner loop fills, or that are looked up anyway, each in rows that are no whole vectors."""
     count = static_size((inner.extent,))
@@ -503,11 +505,11 @@ def _strides(found: Accesses, inner: LoopVar, lane: LoopVar, apart: int) -> list
         along = ix.coefficient(lane)
         return (along is None or not 0 <= along <= apart) and not is_contiguous_along(ix, inner, lane)
 
-    return [ix for ix in found.positions if gap(ix)]
+    return [ix for ix in reads.positions if gap(ix)]
 
 
 def _transposed_along(
-    space: Space, found: Accesses, inner: LoopVar, strides: Sequence[IndexExpr]
+    space: Space, accesses_known: Accesses, inner: LoopVar, strides: Sequence[IndexExpr]
 ) -> TransposedReads | None:
     """The positions as reads that can be turned in blocks along the innermost folded loop, one element after another
     or those of the inner loop together; None where one cannot."""
@@ -518,15 +520,17 @@ def _transposed_along(
         step = inner.extent if ix.depends_on(inner) else 1
         if not ix.is_affine or ix.coefficient(along) != step or ix.coefficient(inner) != (step != 1):
             return None
-    reads = tuple((node, ix) for node, positions in found.of_input.items() for ix in positions if ix in strides)
+    reads = tuple(
+        (node, ix) for node, positions in accesses_known.of_input.items() for ix in positions if ix in strides
+    )
     if {ix for _, ix in reads} != set(strides):
         return None
     return TransposedReads(tuple(sorted(reads, key=lambda read: repr(read[1]))), along)
 
 
-def _lies_along(found: Accesses, inner: LoopVar, lane: LoopVar) -> bool:
+def _lies_along(reads_of_kernel: Accesses, inner: LoopVar, lane: LoopVar) -> bool:
     """Whether something is read of which turns of ``inner`` are neighbours, and turns of ``lane`` are not."""
-    reads = (ix for positions in found.of_input.values() for ix in positions)
+    reads = (ix for positions in reads_of_kernel.of_input.values() for ix in positions)
     return any(is_contiguous_along(ix, inner, lane) for ix in reads)
 
 
@@ -554,7 +558,7 @@ def _with_lines(
 ) -> tuple[ReductionStage, ...]:
     """The stages, those in lines that read something with other steps than even ones along whole rows: several axes are
     folded as one, and something is read that does not have them all."""
-    found: list[ReductionStage] = []
+    with_line: list[ReductionStage] = []
     known: set[Node] = set()
     for stage in stages:
         known.update(stage.ready)
@@ -563,9 +567,9 @@ def _with_lines(
         line = _line(kernel, space, is_leaf, lanes, wanted, known) if wanted and not stage.kept else 0
         if sum(node.dtype.itemsize for node in folded) > CELLS // CHUNK:
             line = 0  # a chunk of what is folded has no room on the stack
-        found.append(replace(stage, line=line))
+        with_line.append(replace(stage, line=line))
         known.update(stage.folds, stage.roots, (node for node, _ in stage.kept))
-    return tuple(found)
+    return tuple(with_line)
 
 
 def _line(
@@ -578,8 +582,8 @@ def _line(
         return 0
 
     def divisors(space: Space) -> set[Extent]:
-        made = accesses(kernel, space, is_leaf, [(node, space.full) for node in wanted], known)
-        return {d for position in made.positions for d in _divisors(position, space.vars[-1])}
+        reads = accesses(kernel, space, is_leaf, [(node, space.full) for node in wanted], known)
+        return {d for position in reads.positions for d in _divisors(position, space.vars[-1])}
 
     for divisor in sorted((d for d in divisors(space) if isinstance(d, int)), reverse=True):
         if lanes <= divisor and row.extent % divisor == 0 and not divisors(line_by_line(space, divisor)):
@@ -836,12 +840,12 @@ def transposed_reads(
         return position.is_affine and step == 1 and gap > 1
 
     for across in space.vars[:-1]:
-        found = tuple(
+        transposed = tuple(
             (node, position)
             for node, positions in reads.items()
             for position in positions
             if lies_across(position, across)
         )
-        if found and long(across) and long(last):
-            return TransposedReads(tuple(sorted(found, key=lambda read: repr(read[1]))), across)
+        if transposed and long(across) and long(last):
+            return TransposedReads(tuple(sorted(transposed, key=lambda read: repr(read[1]))), across)
     return None

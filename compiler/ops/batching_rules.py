@@ -41,7 +41,7 @@ def broadcast_batched(attrs_of: Callable[[Extent, Attrs], dict[str, Any]]) -> Ca
     """
 
     def rule(b: Builder, op: Any, size: Extent, batched: Sequence[bool], /, *inputs: Any, **attrs: Any) -> Any:
-        operands = [axis_to_front(b, x, own, size) for x, own in zip(inputs, batched)]
+        operands = [axis_to_front(b, x, is_batched, size) for x, is_batched in zip(inputs, batched)]
         return b.emit(op, *operands, **attrs_of(size, attrs))
 
     return rule

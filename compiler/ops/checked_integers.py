@@ -42,8 +42,8 @@ def _reference(name: str, exact: Exact) -> Any:
         return result
 
     def reference(*arrays: np.ndarray) -> np.ndarray:
-        found = [one(*xs) for xs in zip(*(array.ravel() for array in arrays))]
-        return np.array(found, dt.int64).reshape(arrays[0].shape)
+        results = [one(*xs) for xs in zip(*(array.ravel() for array in arrays))]
+        return np.array(results, dt.int64).reshape(arrays[0].shape)
 
     return reference
 
@@ -58,9 +58,9 @@ def _checked(wraps: str, arity: int, exact: Exact, scalar: Callable[..., tuple[V
         e.raise_if(outgrows, Check(IntegerOverflowError.__name__, wraps, _MESSAGE, e.where))
         return result
 
-    def clipped(dtype: np.dtype, *given: value_ranges.Bounds) -> value_ranges.Bounds:
+    def clipped(dtype: np.dtype, *operands: value_ranges.Bounds) -> value_ranges.Bounds:
         """What is beyond the range is never a result."""
-        low, high = rule(dtype, *given)
+        low, high = rule(dtype, *operands)
         low, high = max(low, _LEAST), min(high, _MOST)
         return (low, high) if low <= high else (_LEAST, _MOST)
 

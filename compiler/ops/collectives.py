@@ -62,17 +62,17 @@ def _exchanged(b: Any, make: Callable[..., Any], name: str, x: Any, shape: Any, 
         result, _ = axis.share.live(make(name, shape, axis.size, user_location()), x, types)
         return result
     function = make(name, shape, axis.size, b.location)
-    given = (x,) if b.exchanged is None else (x, b.exchanged)
+    operands = (x,) if b.exchanged is None else (x, b.exchanged)
     record = function.record(x.type.dtype)
     number = numbered(function)
-    result, b.exchanged = b.results(b.ask(*given, number=number, types=types, is_last=True, exchange=record))
+    result, b.exchanged = b.results(b.ask(*operands, number=number, types=types, is_last=True, exchange=record))
     return result
 
 
-def _of_all(b: Any, name: str, x: Any, own: bool, axis: MeshAxis) -> Any:
+def _of_all(b: Any, name: str, x: Any, differs: bool, axis: MeshAxis) -> Any:
     """The values of all replicas, be they of this process or of others, along the first axis."""
-    if not own or axis.share is None:
-        return axis_to_front(b, x, own, axis.size)
+    if not differs or axis.share is None:
+        return axis_to_front(b, x, differs, axis.size)
     if not axis.share.length:
         x = b.full(0, like=x.type.with_shape((0, *x.type.shape[1:])))
     return _exchanged(b, axis.share.gathers, name, x, (axis.size, *x.type.shape[1:]), axis)
@@ -99,18 +99,18 @@ def _nodes(b: Any, values: list[Any], combine: Callable[[Any, Any], Any], like: 
     return b.concat(*stacked, axis=0) if len(stacked) > 1 else stacked[0]
 
 
-def reduced(b: Any, x: Any, own: bool, axis: MeshAxis, reduce: str) -> Any:
-    """What all replicas' values come to, through any builder.  ``own``: each has one of its own, along the first axis
-    of ``x``; else ``x`` is the value of each."""
-    shared = own and axis.share is not None
+def reduced(b: Any, x: Any, differs: bool, axis: MeshAxis, reduce: str) -> Any:
+    """What all replicas' values come to, through any builder.  ``differs``: each has one of its own, along the first
+    axis of ``x``; else ``x`` is the value of each."""
+    shared = differs and axis.share is not None
     if shared and reduce in ("max", "min"):
-        x, shared = _of_all(b, "all_reduce", x, own, axis), False
+        x, shared = _of_all(b, "all_reduce", x, differs, axis), False
     combine: Callable[[Any, Any], Any] = getattr(b, _COMBINE[reduce])
     dtype = x.type.dtype
     wide = dt.compute_dtype(dtype)
     if wide != dtype:
         x = b.convert(x, dtype=wide)
-    values = _rows(b, x) if own else [x] * axis.size
+    values = _rows(b, x) if differs else [x] * axis.size
     if shared and axis.share is not None:
         like = x.type.with_shape(x.type.shape[1:])
         nodes = _nodes(b, values, combine, like, axis)
@@ -122,9 +122,9 @@ def reduced(b: Any, x: Any, own: bool, axis: MeshAxis, reduce: str) -> Any:
     return total if wide == dtype else b.convert(total, dtype=dtype)
 
 
-def gathered(b: Any, x: Any, own: bool, axis: MeshAxis, along: int) -> Any:
+def gathered(b: Any, x: Any, differs: bool, axis: MeshAxis, along: int) -> Any:
     """The values of all replicas behind each other along an array axis."""
-    x = _of_all(b, "all_gather", x, own, axis)
+    x = _of_all(b, "all_gather", x, differs, axis)
     shape = x.type.shape[1:]
     order = (*range(1, along + 1), 0, *range(along + 1, len(shape) + 1))
     moved = b.transpose(x, perm=order) if along else x
@@ -144,20 +144,20 @@ def parts(b: Any, x: Any, along: int, count: int) -> Any:
     return b.transpose(cut, perm=order) if along else cut
 
 
-def _all_reduce(b: Any, axis: MeshAxis, x: Any, own: bool, reduce: str) -> tuple[Any, bool]:
-    return reduced(b, x, own, axis, reduce), False
+def _all_reduce(b: Any, axis: MeshAxis, x: Any, differs: bool, reduce: str) -> tuple[Any, bool]:
+    return reduced(b, x, differs, axis, reduce), False
 
 
-def _all_gather(b: Any, axis: MeshAxis, x: Any, own: bool, along: int) -> tuple[Any, bool]:
-    return gathered(b, x, own, axis, along), False
+def _all_gather(b: Any, axis: MeshAxis, x: Any, differs: bool, along: int) -> tuple[Any, bool]:
+    return gathered(b, x, differs, axis, along), False
 
 
-def _reduce_scatter(b: Any, axis: MeshAxis, x: Any, own: bool, reduce: str, along: int) -> tuple[Any, bool]:
-    return of_this_process(b, parts(b, reduced(b, x, own, axis, reduce), along, axis.size), axis), True
+def _reduce_scatter(b: Any, axis: MeshAxis, x: Any, differs: bool, reduce: str, along: int) -> tuple[Any, bool]:
+    return of_this_process(b, parts(b, reduced(b, x, differs, axis, reduce), along, axis.size), axis), True
 
 
-def _all_to_all(b: Any, axis: MeshAxis, x: Any, own: bool, split: int, concat: int) -> tuple[Any, bool]:
-    x = _of_all(b, "all_to_all", x, own, axis)
+def _all_to_all(b: Any, axis: MeshAxis, x: Any, differs: bool, split: int, concat: int) -> tuple[Any, bool]:
+    x = _of_all(b, "all_to_all", x, differs, axis)
     cut = parts(b, x, split + 1, axis.size)  # receiver, sender, the part
     shape = cut.type.shape[2:]
     rank = len(shape) + 2
@@ -167,23 +167,23 @@ def _all_to_all(b: Any, axis: MeshAxis, x: Any, own: bool, split: int, concat: i
     return of_this_process(b, whole, axis), True
 
 
-def _broadcast_replica(b: Any, axis: MeshAxis, x: Any, own: bool, source: int) -> tuple[Any, bool]:
-    return (_rows(b, _of_all(b, "broadcast", x, own, axis))[source] if own else x), False
+def _broadcast_replica(b: Any, axis: MeshAxis, x: Any, differs: bool, source: int) -> tuple[Any, bool]:
+    return (_rows(b, _of_all(b, "broadcast", x, differs, axis))[source] if differs else x), False
 
 
 def _permute_replicas(
-    b: Any, axis: MeshAxis, x: Any, own: bool, pairs: tuple[tuple[int, int], ...]
+    b: Any, axis: MeshAxis, x: Any, differs: bool, pairs: tuple[tuple[int, int], ...]
 ) -> tuple[Any, bool]:
-    values = _rows(b, _of_all(b, "permute", x, own, axis))
+    values = _rows(b, _of_all(b, "permute", x, differs, axis))
     source = {target: sender for sender, target in pairs}
     zero = b.full(0, like=values[0].type)
-    found = [values[source[k]] if k in source else zero for k in range(axis.size)]
+    rows = [values[source[k]] if k in source else zero for k in range(axis.size)]
     shape = (1, *values[0].type.shape)
-    return of_this_process(b, b.concat(*[b.reshape(v, shape=shape) for v in found], axis=0), axis), True
+    return of_this_process(b, b.concat(*[b.reshape(v, shape=shape) for v in rows], axis=0), axis), True
 
 
-def _gather_parts(b: Any, axis: MeshAxis, x: Any, own: bool, count: int) -> tuple[Any, bool]:
-    if own:
+def _gather_parts(b: Any, axis: MeshAxis, x: Any, differs: bool, count: int) -> tuple[Any, bool]:
+    if differs:
         raise ArgumentError("gather_parts", "each replica has a part of its own. Expected the same for all of them.")
     if axis.share is None:
         return x, False
@@ -209,8 +209,8 @@ def _batch(meeting: Callable[..., tuple[Any, bool]]) -> Callable[..., Any]:
             raise ArgumentError(
                 op.name, f"the axis {axis.name!r} has {axis.size} replicas here, and was taken to have {attrs['size']}."
             )
-        own = {name: value for name, value in attrs.items() if name not in ("axis", "size")}
-        result, differs = meeting(b, axis, *(part for pair in zip(inputs, batched) for part in pair), **own)
+        rest = {name: value for name, value in attrs.items() if name not in ("axis", "size")}
+        result, differs = meeting(b, axis, *(part for pair in zip(inputs, batched) for part in pair), **rest)
         return PartlyBatched(result, (differs,))
 
     return rule
@@ -223,7 +223,7 @@ def _canon(name: str) -> Callable[..., dict[str, Any]]:
             raise ArgumentTypeError(name, f"axis is {axis!r}. Expected the name of a mesh axis.")
         if type(size) is not int or size < 1:
             raise ArgumentError(name, f"size is {size!r}. Expected the number of replicas, 1 or more.")
-        found = dict(attrs)
+        canonical = dict(attrs)
         if "reduce" in attrs:
             allowed = REDUCTIONS if name == "all_reduce" else REDUCTIONS[:2]
             if attrs["reduce"] not in allowed:
@@ -231,15 +231,15 @@ def _canon(name: str) -> Callable[..., dict[str, Any]]:
             _check_reduction(name, attrs["reduce"], types[0])
         for key in _ARRAY_AXES:
             if key in attrs:
-                found[key] = type_rules.axis(name, types[0], attrs[key])
+                canonical[key] = type_rules.axis(name, types[0], attrs[key])
         for key in ("along", "split"):
             if key in attrs and name != "all_gather":
-                _check_parts(name, types[0], found[key], size)
+                _check_parts(name, types[0], canonical[key], size)
         if "source" in attrs:
-            found["source"] = _replica(name, "source", attrs["source"], size)
+            canonical["source"] = _replica(name, "source", attrs["source"], size)
         if "pairs" in attrs:
-            found["pairs"] = _pairs(name, attrs["pairs"], size)
-        return found
+            canonical["pairs"] = _pairs(name, attrs["pairs"], size)
+        return canonical
 
     return canon
 
@@ -265,14 +265,14 @@ def _replica(name: str, what: str, number: Any, size: int) -> int:
 
 def _pairs(name: str, pairs: Any, size: int) -> tuple[tuple[int, int], ...]:
     try:
-        found = [(_replica(name, "a pair's source", a, size), _replica(name, "a target", b, size)) for a, b in pairs]
+        replicas = [(_replica(name, "a pair's source", a, size), _replica(name, "a target", b, size)) for a, b in pairs]
     except (TypeError, ValueError):
         raise ArgumentTypeError(name, f"pairs are {pairs!r:.60}. Expected pairs (source, target).") from None
     for what, place in (("source", 0), ("target", 1)):
-        numbers = [pair[place] for pair in found]
+        numbers = [pair[place] for pair in replicas]
         if len(set(numbers)) < len(numbers):
-            raise ArgumentError(name, f"pairs are {found}: a replica is the {what} of two.")
-    return tuple(sorted(found))
+            raise ArgumentError(name, f"pairs are {replicas}: a replica is the {what} of two.")
+    return tuple(sorted(replicas))
 
 
 def _all_reduce_vjp(b: Any, g: Any, out: Any, x: Any, axis: str, size: int, reduce: str) -> tuple[Any, ...]:

@@ -167,10 +167,10 @@ _scans(
 def _recurrence_combine(e: Emit, s: State, t: State) -> State:
     """Nothing times an infinity is nothing, as in ``linear_recurrence``."""
 
-    def unless_zero(z: State, made: State, otherwise: State) -> State:
+    def unless_zero(z: State, results: State, otherwise: State) -> State:
         zero = e.const(0, z[0].dtype)
         nothing: Val = e.and_(e.eq(z[0], zero), e.eq(z[1], zero))
-        return tuple(e.select(nothing, x, y) for x, y in zip(otherwise, made))
+        return tuple(e.select(nothing, x, y) for x, y in zip(otherwise, results))
 
     factor, total, a, b = s[:2], s[2:], t[:2], t[2:]
     product = unless_zero(factor, _times(e, factor, a), factor)

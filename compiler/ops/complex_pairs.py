@@ -63,8 +63,8 @@ def deferred(module: str, name: str) -> Rule:
     """The rule of that name in a module beside this one, which programs of real numbers do without."""
 
     def rule(b: Any, *xs: Pair, **attrs: Any) -> Pair:
-        made = getattr(importlib.import_module(f"hybridflow.compiler.ops.{module}"), name)
-        result: Pair = made(b, *xs, **attrs)
+        rule_of_module = getattr(importlib.import_module(f"hybridflow.compiler.ops.{module}"), name)
+        result: Pair = rule_of_module(b, *xs, **attrs)
         return result
 
     return rule
@@ -161,8 +161,13 @@ def sign(b: Any, x: Pair) -> Pair:
     zero = full(b, 0, x.real)
     infinite = b.isinf(x.real), b.isinf(x.imag)
     alone = b.not_equal(*infinite)
-    found = zip(infinite, (x.real, x.imag))
-    x = Pair(*(b.where(alone, b.where(own, b.sign(part), b.copysign(zero, part)), part) for own, part in found))
+    signs = zip(infinite, (x.real, x.imag))
+    x = Pair(
+        *(
+            b.where(alone, b.where(is_infinite, b.sign(part), b.copysign(zero, part)), part)
+            for is_infinite, part in signs
+        )
+    )
     length = b.hypot(x.real, x.imag)
     nothing = b.equal(length, zero)
     return Pair(

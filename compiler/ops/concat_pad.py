@@ -33,9 +33,9 @@ def _pad_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str
     x = types[0]
     interior = attrs.get("interior") or (0,) * x.ndim
     result: dict[str, Any] = {}
-    for what, given in (("low", attrs["low"]), ("high", attrs["high"]), ("interior", interior)):
+    for what, spec in (("low", attrs["low"]), ("high", attrs["high"]), ("interior", interior)):
         rule = type_rules.integer if what == "interior" else type_rules.whole
-        result[what] = tuple(rule("pad", what, v) for v in type_rules.per_axis("pad", what, x, given))
+        result[what] = tuple(rule("pad", what, v) for v in type_rules.per_axis("pad", what, x, spec))
         if not all(map(required, result[what])):
             raise ArgumentError("pad", f"{what} is {result[what]}. Expected no negative number; slice instead.")
     value = attrs.get("value", 0)
@@ -75,7 +75,7 @@ def _pad_segments(types: Any, out: TensorType, low: Any, high: Any, interior: An
     moved: Segment = (0, x.shape, low, tuple(between + 1 for between in interior))
     if out.shape == x.shape:
         return [moved]
-    padded = [axis for axis, (own, all) in enumerate(zip(x.shape, out.shape)) if own != all]
+    padded = [axis for axis, (inner_extent, all) in enumerate(zip(x.shape, out.shape)) if inner_extent != all]
     row = product(x.shape[padded[-1] :])  # which lies side by side
     if any(interior) or not (isinstance(row, int) and row >= _LONG):
         return [(None, out.shape, (0,) * out.ndim, (1,) * out.ndim), moved]

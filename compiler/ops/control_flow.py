@@ -125,27 +125,27 @@ def _graph(name: str, what: str, value: Any) -> Graph:
     return value
 
 
-def _check_inputs(name: str, what: str, graph: Graph, given: Types) -> None:
+def _check_inputs(name: str, what: str, graph: Graph, operands: Types) -> None:
     wanted = [n.type for n in graph.inputs]
-    if len(wanted) != len(given):
-        raise ArgumentError(name, f"{what} takes {len(wanted)} values, and is given {len(given)}.")
-    for i, (inner, outer) in enumerate(zip(wanted, given)):
+    if len(wanted) != len(operands):
+        raise ArgumentError(name, f"{what} takes {len(wanted)} values, and is given {len(operands)}.")
+    for i, (inner, outer) in enumerate(zip(wanted, operands)):
         _check_type(name, f"input {i} ({graph.inputs[i].attrs['name']!r}) of {what}", inner, outer, "it is given")
 
 
-def _check_type(name: str, what: str, found: Any, expected: Any, whose: str) -> None:
-    if found == expected:
+def _check_type(name: str, what: str, actual: Any, expected: Any, whose: str) -> None:
+    if actual == expected:
         return
-    differ = DTypeError if getattr(found, "dtype", None) != getattr(expected, "dtype", None) else ShapeError
-    raise differ(name, f"{what} is {found}, and {whose} {expected}. Expected equal types.")
+    differ = DTypeError if getattr(actual, "dtype", None) != getattr(expected, "dtype", None) else ShapeError
+    raise differ(name, f"{what} is {actual}, and {whose} {expected}. Expected equal types.")
 
 
 def _outputs(graph: Graph) -> tuple[Any, ...]:
     return tuple([n.type for n in graph.outputs])
 
 
-def _check_carries(name: str, found: Types, carries: Types) -> None:
-    for i, (new, old) in enumerate(zip(found, carries)):
+def _check_carries(name: str, types: Types, carries: Types) -> None:
+    for i, (new, old) in enumerate(zip(types, carries)):
         _check_type(name, f"result {i} of the body", new, old, f"carry {i} is")
 
 
@@ -235,10 +235,10 @@ def _cond_infer(which: TensorType, *types: TensorType, branches: tuple[Graph, ..
     first = _outputs(branches[0])
     for k, branch in enumerate(branches):
         _check_inputs("cond", f"branch {k}", branch, types)
-        found = _outputs(branch)
-        if len(found) != len(first):
-            raise ArgumentError("cond", f"branch {k} has {len(found)} results, and branch 0 has {len(first)}.")
-        for i, (one, other) in enumerate(zip(found, first)):
+        outputs = _outputs(branch)
+        if len(outputs) != len(first):
+            raise ArgumentError("cond", f"branch {k} has {len(outputs)} results, and branch 0 has {len(first)}.")
+        for i, (one, other) in enumerate(zip(outputs, first)):
             _check_type("cond", f"result {i} of branch {k}", one, other, "that of branch 0 is")
     return TupleType(first)
 
@@ -275,8 +275,8 @@ def _while_infer(*types: TensorType, cond: Graph, body: Graph) -> TupleType:
     _check_inputs("while", "the condition", cond, [t for t in types if not is_token(t)])
     _check_inputs("while", "the body", body, types)
     if _outputs(cond) != (TensorType((), dt.bool_),):
-        found = ", ".join(map(str, _outputs(cond))) or "nothing"
-        raise DTypeError("while", f"the condition returns {found}. Expected bool[].")
+        outputs = ", ".join(map(str, _outputs(cond))) or "nothing"
+        raise DTypeError("while", f"the condition returns {outputs}. Expected bool[].")
     carries = _outputs(body)
     if len(carries) > len(types):
         raise ArgumentError("while", f"the body returns {len(carries)} values for {len(types)} carries.")
@@ -337,24 +337,24 @@ def _scan_infer(
             raise ShapeError("scan", f"operand {i} is {type}. Expected {length} slices along its first axis.")
         slices.append(type.with_shape(type.shape[1:]))
     _check_inputs("scan", "the body", body, (*types[:carries], *slices, *types[carries + stacked :]))
-    found = _outputs(body)
-    _check_carries("scan", found[:carries], types)
-    return TupleType((*found[:carries], *(t.with_shape((length, *t.shape)) for t in found[carries:])))
+    outputs = _outputs(body)
+    _check_carries("scan", outputs[:carries], types)
+    return TupleType((*outputs[:carries], *(t.with_shape((length, *t.shape)) for t in outputs[carries:])))
 
 
 def _scan_reference(
     run: GraphRunner, *xs: np.ndarray, body: Graph, carries: int, stacked: int, length: int, reverse: bool
 ) -> tuple[np.ndarray, ...]:
     held, arrays, rest = list(xs[:carries]), xs[carries : carries + stacked], xs[carries + stacked :]
-    made: list[list[np.ndarray]] = [[] for _ in body.outputs[carries:]]
+    outputs_by_step: list[list[np.ndarray]] = [[] for _ in body.outputs[carries:]]
     for k in reversed(range(length)) if reverse else range(length):
         results = run(body, (*held, *(x[k] for x in arrays), *rest))
         held = results[:carries]
-        for slices, one in zip(made, results[carries:]):
+        for slices, one in zip(outputs_by_step, results[carries:]):
             slices.insert(0, one) if reverse else slices.append(one)
     stacks = [
         np.stack(slices) if slices else np.empty((0, *run.shape(node.shape)), node.dtype)
-        for slices, node in zip(made, body.outputs[carries:])
+        for slices, node in zip(outputs_by_step, body.outputs[carries:])
     ]
     return (*held, *stacks)
 
@@ -470,20 +470,22 @@ define(
 
 def _number_and_types(name: str) -> Callable[..., dict[str, Any]]:
     def canon(types: Types, attrs: dict[str, Any]) -> dict[str, Any]:
-        number, made = attrs["number"], attrs["types"]
+        number, result_types = attrs["number"], attrs["types"]
         if type(number) is not int or number < 0:
             raise ArgumentTypeError(name, f"number is {number!r}. Expected that of a function, 0 or more.")
-        if not isinstance(made, tuple) or not all(isinstance(t, TensorType) and not is_token(t) for t in made):
-            raise ArgumentTypeError(name, f"types are {made!r}. Expected a tuple of types of arrays.")
-        return {"number": number, "types": made}
+        if not isinstance(result_types, tuple) or not all(
+            isinstance(t, TensorType) and not is_token(t) for t in result_types
+        ):
+            raise ArgumentTypeError(name, f"types are {result_types!r}. Expected a tuple of types of arrays.")
+        return {"number": number, "types": result_types}
 
     return canon
 
 
-def _callback_infer(*given: TensorType, number: int, types: tuple[TensorType, ...]) -> TupleType:
-    if not given or not is_token(given[0]):
-        found = f"the first operand is {given[0]}" if given else "there is no operand"
-        raise ArgumentError("callback", f"{found}. Expected a token, which says what happens before.")
+def _callback_infer(*operands: TensorType, number: int, types: tuple[TensorType, ...]) -> TupleType:
+    if not operands or not is_token(operands[0]):
+        first = f"the first operand is {operands[0]}" if operands else "there is no operand"
+        raise ArgumentError("callback", f"{first}. Expected a token, which says what happens before.")
     return TupleType((TOKEN, *types))
 
 
@@ -542,7 +544,7 @@ define(
     None,
     doc="Calls a function in Python that computes from its arguments alone.",
     canon=_host_call_canon,
-    infer=lambda *given, number, types, is_last, exchange: TupleType(types),
+    infer=lambda *operands, number, types, is_last, exchange: TupleType(types),
     lower=lambda types, attrs: HostCall(attrs["number"], exchange=attrs["exchange"]),
     reference=_host_call_reference,
     calls_host=True,
@@ -563,7 +565,7 @@ def _assert_canon(types: Types, attrs: dict[str, Any]) -> dict[str, Any]:
     return {"message": message, "number": number}
 
 
-def _assert_infer(ok: TensorType, *given: TensorType, number: int, message: str) -> TupleType:
+def _assert_infer(ok: TensorType, *operands: TensorType, number: int, message: str) -> TupleType:
     if ok != TensorType((), dt.bool_):
         raise DTypeError("require", f"the condition is {ok}. Expected bool[].")
     return TupleType(())

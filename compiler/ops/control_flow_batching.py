@@ -142,15 +142,17 @@ def while_batch(b: Any, op: Any, size: Extent, batched: Flags, /, *xs: Any, cond
     flags = list(batched)
     while True:
         _, result_flags = batched_graph(body, flags, size)
-        grown = [own or new for own, new in zip(flags, result_flags)]
+        grown = [is_batched or new for is_batched, new in zip(flags, result_flags)]
         if grown == flags[:count]:
             break
         flags[:count] = grown
-    asked = [own for own, x in zip(flags, xs) if not is_token(x.type)]
+    asked = [is_batched for is_batched, x in zip(flags, xs) if not is_token(x.type)]
     question, (differs,) = batched_graph(cond, asked, size)
     if not differs:
         graph, _ = batched_graph(body, flags, size, flags[:count])
-        starts = [axis_to_front(b, x, own, size) if flag else x for x, own, flag in zip(xs, batched, flags)]
+        starts = [
+            axis_to_front(b, x, is_batched, size) if flag else x for x, is_batched, flag in zip(xs, batched, flags)
+        ]
         return PartlyBatched(b.results(b.emit(op, *starts, cond=question, body=graph)), tuple(flags[:count]))
     if not _is_pure((cond, body)):
         return example_by_example(b, op, size, batched, *xs, cond=cond, body=body)
@@ -174,10 +176,10 @@ def _while_any_active(
     going = c.parameter(active.type, "active")
     iterations = c.parameter(TensorType((), int64), "turns")
     rest = [c.parameter(x.type, f"x{k}") for k, x in enumerate(xs[count:])]
-    given = _both_branches(c, going, [*carried, *rest], flags)
-    stepped, _ = inlined(c, graph, given)
+    branch_operands = _both_branches(c, going, [*carried, *rest], flags)
+    stepped, _ = inlined(c, graph, branch_operands)
     kept = [c.where(_each(c, going, new), new, old) for new, old in zip(stepped, carried)]
-    (more,) = inlined(c, question, [*stepped, *given[count:]])[0]
+    (more,) = inlined(c, question, [*stepped, *branch_operands[count:]])[0]
     loop = c.finish([*kept, c.logical_and(going, more), c.add(iterations, c.literal(1, int64))])
     d = GraphBuilder(TABLE, "cond")
     asked = [d.parameter(n.type, n.attrs["name"]) for n in loop.inputs]

@@ -151,9 +151,9 @@ def cond_jvp(
     return _tangents(outs, results[len(outs) :])
 
 
-def _tangents(outs: Values, found: Values) -> tuple[Any, ...]:
-    """For each result its tangent; ``found`` are those of floats."""
-    rest = iter(found)
+def _tangents(outs: Values, rates: Values) -> tuple[Any, ...]:
+    """For each result its tangent; ``rates`` are those of floats."""
+    rest = iter(rates)
     return tuple([next(rest) if _is_float(out) else None for out in outs])
 
 
@@ -416,11 +416,11 @@ class _Backward:
             return self._row(b.concat(g, row, axis=0), 1, shape.length + 1)
         return self._row(b.concat(row, g, axis=0), 0, shape.length)
 
-    def _sorted(self, found: Values) -> list[Any]:
+    def _sorted(self, gradients: Values) -> list[Any]:
         """Totals in the order of the operands."""
         b, iteration = self.b, self.iteration
         totals: list[Any] = list(self.so_far)
-        results = iter(found)
+        results = iter(gradients)
         for k in iteration.moving:
             totals[k] = _sum(b, self.so_far[k], next(results))  # what a loop starts with is a value of its own
         for i in iteration.sums:

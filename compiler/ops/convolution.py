@@ -70,7 +70,7 @@ def spread(extent: Extent, interior: int) -> Extent:
 
 def _output_extents(op: str, x: TensorType, size: Extents, attrs: Mapping[str, Any]) -> Extents:
     """How many places a window of that size has along each of its axes."""
-    found: list[Extent] = []
+    extents: list[Extent] = []
     for a, (k, s, low, high, e, d) in enumerate(
         zip(size, *(attrs[name] for name in ("step", "low", "high", "interior", "dilation")))
     ):
@@ -82,10 +82,10 @@ def _output_extents(op: str, x: TensorType, size: Extents, attrs: Mapping[str, A
                     f"a window takes {span} elements along axis {a + 1} of {x}, which has {extent} with its padding. "
                     "Expected no more than there are; pad it, or take a smaller window.",
                 )
-            found.append(0)
+            extents.append(0)
         else:
-            found.append((extent - span) // s + 1)
-    return tuple(found)
+            extents.append((extent - span) // s + 1)
+    return tuple(extents)
 
 
 def _check(op: str, x: TensorType, y: TensorType) -> None:
@@ -138,13 +138,13 @@ def convolved(product: Product, x: np.ndarray, f: np.ndarray, attrs: Mapping[str
     depth = math.prod((*size, c))
     rows = seen.reshape(groups, math.prod(seen.shape[1 : len(size) + 2]), depth)
     columns = np.moveaxis(f, -2, 0).reshape(groups, depth, o)
-    found = np.zeros((groups, rows.shape[1], o), rows.dtype)
+    result = np.zeros((groups, rows.shape[1], o), rows.dtype)
     patterns, which = np.unique(_multiplied(seen.shape[2:-1], c, attrs), axis=0, return_inverse=True)
     for k, taken in enumerate(patterns):
         mine = np.tile(which.reshape(-1) == k, seen.shape[1])
         with np.errstate(all="ignore"):
-            found[:, mine] = product(rows[:, mine], np.where(taken[:, None], columns, columns.dtype.type(0)))
-    return np.moveaxis(found.reshape(groups, *seen.shape[1 : len(size) + 2], o), 0, -2)
+            result[:, mine] = product(rows[:, mine], np.where(taken[:, None], columns, columns.dtype.type(0)))
+    return np.moveaxis(result.reshape(groups, *seen.shape[1 : len(size) + 2], o), 0, -2)
 
 
 def convolved_filter(
@@ -157,20 +157,20 @@ def convolved_filter(
     rows = np.swapaxes(seen.reshape(groups, count, math.prod((*size, x.shape[-1]))), 1, 2)
     columns = np.moveaxis(g, -2, 0).reshape(groups, count, o)
     with np.errstate(all="ignore"):
-        found = product(rows, columns)
-    return np.moveaxis(found.reshape(groups, *size, x.shape[-1], o), 0, -2)
+        sums = product(rows, columns)
+    return np.moveaxis(sums.reshape(groups, *size, x.shape[-1], o), 0, -2)
 
 
 def _multiplied(extents: Each, channels: int, attrs: Mapping[str, Any]) -> np.ndarray:
     """[p, k * c]: which elements of a window are factors at each place, for extents (*p, *k)."""
     axes = len(extents) // 2
-    found = np.ones(extents, bool)
+    is_element = np.ones(extents, bool)
     for a in range(axes):
         step, low, gap, dilation = (attrs[name][a] for name in ("step", "low", "interior", "dilation"))
         at = np.arange(extents[a])[:, None] * step + np.arange(extents[axes + a]) * dilation - low
         shape = [n if k in (a, axes + a) else 1 for k, n in enumerate(extents)]
-        found = found & (at % (gap + 1) == 0).reshape(shape)
-    lines = found.reshape(math.prod(extents[:axes]), math.prod(extents[axes:]))
+        is_element = is_element & (at % (gap + 1) == 0).reshape(shape)
+    lines = is_element.reshape(math.prod(extents[:axes]), math.prod(extents[axes:]))
     return np.repeat(lines, channels, axis=1)
 
 
@@ -314,11 +314,11 @@ def _convolve_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Samp
 def _filter_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
     result: list[samples.Sample] = []
     canon = _canon("convolve")
-    for x_shape, f_shape, given in _CASES:
+    for x_shape, f_shape, attrs in _CASES:
         types = TensorType(x_shape, dtype), TensorType(f_shape, dtype)
-        out: Any = _convolve_infer(*types, **canon(types, given)).shape
+        out: Any = _convolve_infer(*types, **canon(types, attrs)).shape
         operands = samples.values(rng, dtype, x_shape), samples.values(rng, dtype, out)
-        result.append((operands, {"size": f_shape[:-3], **given}))
+        result.append((operands, {"size": f_shape[:-3], **attrs}))
     return result
 
 

@@ -26,26 +26,26 @@ def without_effects(graph: Graph) -> Graph:
     for node in graph.nodes:
         b.location = node.where
         if node.op.kind is Kind.PROJECT:
-            found = new[node.inputs[0]][node.attrs["index"]]
-            if found is not None:
-                new[node] = found
+            result = new[node.inputs[0]][node.attrs["index"]]
+            if result is not None:
+                new[node] = result
         elif any(is_token(n.type) for n in node.inputs):
             new[node] = _several(b, node, [new[n] for n in node.inputs if not is_token(n.type)])
         else:
-            made: Any = b.emit(node.op, *(new[n] for n in node.inputs), **node.attrs)
-            new[node] = b.results(made) if isinstance(node.type, TupleType) else made
+            emitted: Any = b.emit(node.op, *(new[n] for n in node.inputs), **node.attrs)
+            new[node] = b.results(emitted) if isinstance(node.type, TupleType) else emitted
     return b.finish([new[node] for node in graph.outputs if not is_token(node.type)])
 
 
 def _several(b: GraphBuilder, node: Node, inputs: Values) -> list[Node | None]:
     """The results of a node that takes a token, without it; None for the token that it hands on."""
     types: Any = node.type
-    made: Sequence[Node] = ()
+    outputs: Sequence[Node] = ()
     if node.op.name != "callback":
-        made = b.results(b.emit(node.op, *inputs, **_attrs(node.inputs, node.attrs)))
+        outputs = b.results(b.emit(node.op, *inputs, **_attrs(node.inputs, node.attrs)))
     elif node.attrs["types"]:
-        made = b.results(b.emit(TABLE["ask"], *inputs, **node.attrs, is_last=False))
-    results = iter(made)
+        outputs = b.results(b.emit(TABLE["ask"], *inputs, **node.attrs, is_last=False))
+    results = iter(outputs)
     return [None if is_token(part) else next(results) for part in types.parts]
 
 
@@ -67,21 +67,21 @@ def derivative(
     wanted: Sequence[bool], attrs: Mapping[str, Any],
 ) -> list[Any]:  # fmt: skip
     """What the derivative ``vjp`` of control flow gives for its twin without effects."""
-    kept, made = [not is_token(x.type) for x in xs], [not is_token(out.type) for out in outs]
-    found = vjp(
-        b, _where(gs, made), _where(outs, made), *_where(xs, kept), so_far=_where(so_far, kept),
+    kept, result_flags = [not is_token(x.type) for x in xs], [not is_token(out.type) for out in outs]
+    gradients = vjp(
+        b, _where(gs, result_flags), _where(outs, result_flags), *_where(xs, kept), so_far=_where(so_far, kept),
         wanted=_where(wanted, kept), **_attrs(xs, attrs),
     )  # fmt: skip
-    return _spread(found, kept)
+    return _spread(gradients, kept)
 
 
 def tangents(
-    jvp: Callable[..., Sequence[Any]], b: Any, given: Values, outs: Values, xs: Values, attrs: Mapping[str, Any]
+    jvp: Callable[..., Sequence[Any]], b: Any, rates_in: Values, outs: Values, xs: Values, attrs: Mapping[str, Any]
 ) -> tuple[Any, ...]:
     """The same for tangents."""
-    kept, made = [not is_token(x.type) for x in xs], [not is_token(out.type) for out in outs]
-    found = jvp(b, _where(given, kept), _where(outs, made), *_where(xs, kept), **_attrs(xs, attrs))
-    return tuple(_spread(found, made))
+    kept, result_flags = [not is_token(x.type) for x in xs], [not is_token(out.type) for out in outs]
+    rates = jvp(b, _where(rates_in, kept), _where(outs, result_flags), *_where(xs, kept), **_attrs(xs, attrs))
+    return tuple(_spread(rates, result_flags))
 
 
 def _where(values: Values, flags: Sequence[bool]) -> Any:
@@ -89,6 +89,6 @@ def _where(values: Values, flags: Sequence[bool]) -> Any:
     return kind([value for value, flag in zip(values, flags) if flag])
 
 
-def _spread(found: Values, flags: Sequence[bool]) -> list[Any]:
-    values = iter(found)
+def _spread(compact: Values, flags: Sequence[bool]) -> list[Any]:
+    values = iter(compact)
     return [next(values) if flag else None for flag in flags]

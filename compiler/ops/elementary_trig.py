@@ -130,10 +130,10 @@ def _reduce_far(e: Emit, a: Value) -> tuple[Value, Value, Value]:
     def modulo4(x: Value) -> Value:
         return e.fma(e.rint(e.mul(x, 0.25)), -4.0, x)
 
-    turns, rest1 = two_sum(e, modulo4(products[0].hi), modulo4(products[0].lo))
-    turns, rest2 = two_sum(e, turns, modulo4(products[1].hi))
-    shifted = e.add(turns, f.magic)
-    hi = e.sub(turns, e.sub(shifted, f.magic))
+    half_turns, rest1 = two_sum(e, modulo4(products[0].hi), modulo4(products[0].lo))
+    half_turns, rest2 = two_sum(e, half_turns, modulo4(products[1].hi))
+    shifted = e.add(half_turns, f.magic)
+    hi = e.sub(half_turns, e.sub(shifted, f.magic))
     rest, lo = two_sum(e, rest1, rest2)
     for part in (rest, products[1].lo, products[2].hi):
         hi, dropped = two_sum(e, hi, part)

@@ -286,8 +286,8 @@ def _next_after(e: Emit, x: Val, y: Val) -> Val:
     towards_zero = e.xor(e.gt(y, x), e.gt(x, 0))
     moved = e.bitcast(e.select(towards_zero, e.sub(bits, 1), e.add(bits, 1)), x.dtype)
     least = e.copysign(e.bitcast(e.const(1, integer), x.dtype), y)
-    found = e.select(e.eq(x, y), y, e.select(e.eq(x, 0), least, moved))
-    return e.select(e.or_(e.is_nan(x), e.is_nan(y)), e.add(x, y), found)
+    neighbour = e.select(e.eq(x, y), y, e.select(e.eq(x, 0), least, moved))
+    return e.select(e.or_(e.is_nan(x), e.is_nan(y)), e.add(x, y), neighbour)
 
 
 _binary(
@@ -335,12 +335,12 @@ def _scaled_reference(x: np.ndarray, n: np.ndarray) -> np.ndarray:
 def _scaled(e: Emit, x: Val, n: Val) -> Val:
     """From the fraction, whose exponent the processor's instruction for it has room for."""
     f = FORMATS[x.dtype]
-    own, most = exponent_of(e, x), 2.0 * f.bias
+    exponent, most = exponent_of(e, x), 2.0 * f.bias
     plain = e.and_(e.ne(x, 0.0), e.lt(e.abs(x), math.inf))
-    half = e.trunc(e.mul(e.neg(own), 0.5))
+    half = e.trunc(e.mul(e.neg(exponent), 0.5))
     first = e.mul(e.select(plain, x, 1.0), _power(e, half))
-    fraction = e.mul(first, _power(e, e.sub(e.neg(own), half)))
-    moved = e.add(own, e.rint(n))
+    fraction = e.mul(first, _power(e, e.sub(e.neg(exponent), half)))
+    moved = e.add(exponent, e.rint(n))
     moved = e.select(e.gt(moved, most), most, e.select(e.lt(moved, -most), e.const(-most, x.dtype, x.width), moved))
     result = e.select(plain, e.scale2(fraction, e.select(e.is_nan(moved), 0.0, moved)), x)
     return e.select(e.is_nan(n), n, result)

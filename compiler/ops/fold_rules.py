@@ -71,8 +71,8 @@ class FoldRules:
     def finish_several(self, e: Emit, state: State, dtypes: Sequence[dt.DType]) -> tuple[Val, ...]:
         """The results of an op with several."""
         assert self.op.finish is not None, self.op
-        made: Any = self.op.finish(e, state, dtypes, **self.attrs)  # type: ignore[arg-type]
-        return tuple([e.convert(value, dtype) for value, dtype in zip(made, dtypes, strict=True)])
+        parts: Any = self.op.finish(e, state, dtypes, **self.attrs)  # type: ignore[arg-type]
+        return tuple([e.convert(value, dtype) for value, dtype in zip(parts, dtypes, strict=True)])
 
     def finish(self, e: Emit, state: State, dtype: dt.DType) -> Val:
         """The result, of ``dtype``."""

@@ -59,9 +59,9 @@ def _reference(x: np.ndarray, table: np.ndarray, axis: int, inverse: bool, scale
     if not numbers.size:
         return x.copy()
     with np.errstate(all="ignore"):
-        found = np.fft.ifft(numbers, axis=axis, norm="forward") if inverse else np.fft.fft(numbers, axis=axis)
-        found = found * scale
-        return (np.stack([found.real, found.imag], -1) if pairs else found).astype(x.dtype)
+        transformed = np.fft.ifft(numbers, axis=axis, norm="forward") if inverse else np.fft.fft(numbers, axis=axis)
+        transformed = transformed * scale
+        return (np.stack([transformed.real, transformed.imag], -1) if pairs else transformed).astype(x.dtype)
 
 
 def _vjp(b: Builder, g: Any, out: Any, x: Any, table: Any, axis: int, inverse: bool, scale: float) -> tuple[Any, Any]:
@@ -83,14 +83,14 @@ def _batch(b: Builder, op: Any, size: Extent, batched: Any, x: Any, table: Any, 
 def _samples(rng: np.random.Generator, dtype: dt.DType) -> list[Sample]:
     if dtype not in _FLOATS:
         return []
-    found: list[Sample] = []
+    result: list[Sample] = []
     for shape, axis, inverse, scale in (
         ((4,), 0, False, 1.0), ((2, 15), 1, True, 0.5), ((3, 20, 5), 1, False, 1.0), ((1, 32), 1, False, 0.25),
         ((2, 0, 6), 2, False, 1.0), ((1,), 0, True, 2.0),
     ):  # fmt: skip
         x = rng.normal(size=(*shape, 2)).astype(dtype)
-        found.append(((x, fourier_plan.table(shape[axis], dtype)), {"axis": axis, "inverse": inverse, "scale": scale}))
-    return found
+        result.append(((x, fourier_plan.table(shape[axis], dtype)), {"axis": axis, "inverse": inverse, "scale": scale}))
+    return result
 
 
 define(

@@ -104,8 +104,8 @@ def unit_roots(k: np.ndarray, of: int, dtype: np.dtype[Any]) -> tuple[np.ndarray
         c, s = c[place], np.where(distance < 0, -s[place], s[place])
     else:
         c, s = _cos_sin(distance, of, dtype)
-    turn = quarter % 4
-    return np.choose(turn, [c, -s, -c, s]), np.choose(turn, [s, c, -s, -c])
+    quadrant = quarter % 4
+    return np.choose(quadrant, [c, -s, -c, s]), np.choose(quadrant, [s, c, -s, -c])
 
 
 _TERMS = 14  # of the series of both functions: those left out are below 2^-107 of the result
@@ -171,21 +171,21 @@ def _sum(a: _Double, b: _Double) -> _Double:
 
 def table(n: int, dtype: np.dtype[Any]) -> np.ndarray:
     """The constants of a length."""
-    found = np.empty(table_size(n), dtype)
+    values = np.empty(table_size(n), dtype)
 
     def fill(split: Split) -> None:
         if split.is_butterfly:
             return
         first, second = split.parts
-        turns = np.arange(first.n, dtype=np.int64)[:, None] * np.arange(second.n)
-        real, imaginary = unit_roots(turns.reshape(-1), split.n, dtype)
-        found[split.offset : split.offset + split.n] = real
-        found[split.offset + split.n : split.offset + 2 * split.n] = -imaginary
+        exponents = np.arange(first.n, dtype=np.int64)[:, None] * np.arange(second.n)
+        real, imaginary = unit_roots(exponents.reshape(-1), split.n, dtype)
+        values[split.offset : split.offset + split.n] = real
+        values[split.offset + split.n : split.offset + 2 * split.n] = -imaginary
         fill(first)
         fill(second)
 
     fill(plan(n))
-    return found
+    return values
 
 
 # ---- arithmetic
@@ -351,8 +351,8 @@ def reference(x: np.ndarray, inverse: bool = False, scale: float = 1.0) -> np.nd
     with np.errstate(all="ignore"):
         xs = list(zip(imaginary, real) if inverse else zip(real, imaginary))
         ys = run(plan(n), xs)
-        found = [(i, r) for r, i in ys] if inverse else ys
+        pairs = [(i, r) for r, i in ys] if inverse else ys
         if scale != 1:
-            found = [(r * dtype.type(scale), i * dtype.type(scale)) for r, i in found]
-    stacked = np.array([[np.asarray(part) for part in pair] for pair in found], dtype)  # [n, 2, ...]
+            pairs = [(r * dtype.type(scale), i * dtype.type(scale)) for r, i in pairs]
+    stacked = np.array([[np.asarray(part) for part in pair] for pair in pairs], dtype)  # [n, 2, ...]
     return np.ascontiguousarray(np.moveaxis(stacked, (0, 1), (-2, -1)))

@@ -325,19 +325,19 @@ def _scatter_set_batch(
     if not batched[1]:
         return b.scatter_set(x, indices, updates, axis=axis + 1, known=known)
     # The slices of all examples lie one after another, and an index that is out of range stays so.
-    own = indices.type.shape[1:]
-    count, extent = product(own), x.type.shape[axis + 1]
+    index_shape = indices.type.shape[1:]
+    count, extent = product(index_shape), x.type.shape[axis + 1]
     before, behind = x.type.shape[1 : axis + 1], x.type.shape[axis + 2 :]
     rest = (*range(1, axis + 1), *range(axis + 2, x.type.ndim))
     perm = (0, axis + 1, *rest)
     rows = b.reshape(b.transpose(x, perm=perm), shape=(size * extent, *before, *behind))
     new = b.reshape(updates, shape=(size, *before, count, *behind))
     new = b.reshape(b.transpose(new, perm=perm), shape=(size * count, *before, *behind))
-    found = b.scatter_set(
+    result = b.scatter_set(
         rows, b.reshape(_of_examples(b, indices, extent), shape=(size * count,)), new, axis=0, known=known
     )
     back = tuple(perm.index(k) for k in range(x.type.ndim))
-    return b.transpose(b.reshape(found, shape=(size, extent, *before, *behind)), perm=back)
+    return b.transpose(b.reshape(result, shape=(size, extent, *before, *behind)), perm=back)
 
 
 def _of_examples(b: Any, indices: Any, extent: Any) -> Any:
@@ -363,8 +363,8 @@ def _extent(b: Any, extent: Any, like: TensorType) -> Any:
 
 
 def _scatter_set_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
-    made = _scatter_samples(_take_samples)(rng, dtype)
-    return [*made, *((arrays, {**attrs, "known": True}) for arrays, attrs in made[:2])]
+    scattered = _scatter_samples(_take_samples)(rng, dtype)
+    return [*scattered, *((arrays, {**attrs, "known": True}) for arrays, attrs in scattered[:2])]
 
 
 def _scatter_set_lowered(types: tuple[TensorType, ...], attrs: Mapping[str, Any]) -> ScatterAdd:
@@ -521,11 +521,11 @@ def _first_infer(x: TensorType, axis: int, descending: bool, count: int) -> Tens
 
 
 def _first_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
-    found = []
+    result = []
     for inputs, attrs in _order_samples(rng, dtype):
         extent = inputs[0].shape[attrs["axis"]]
-        found += [(inputs, {**attrs, "count": count}) for count in sorted({0, min(extent, 3), extent})]
-    return [*found, ((samples.values(rng, dtype, (2, 100)),), {"axis": 1, "descending": True, "count": 4})]
+        result += [(inputs, {**attrs, "count": count}) for count in sorted({0, min(extent, 3), extent})]
+    return [*result, ((samples.values(rng, dtype, (2, 100)),), {"axis": 1, "descending": True, "count": 4})]
 
 
 define(

@@ -80,8 +80,8 @@ def _host(
         return TupleType(tuple(results(*types, **attrs)))
 
     def call(run: Any, *arrays: np.ndarray, **attrs: Any) -> tuple[np.ndarray, ...]:
-        found = reference(*arrays, **attrs)
-        return tuple([_in_dtype(part, arrays[0].dtype) for part in found])
+        results = reference(*arrays, **attrs)
+        return tuple([_in_dtype(part, arrays[0].dtype) for part in results])
 
     def lowered(types: Sequence[TensorType], attrs: Mapping[str, Any]) -> HostCall:
         from hybridflow.compiler.ops.small_linalg import is_small  # which few programs need
@@ -125,15 +125,15 @@ def _of_conjugates(rule: Callable[..., Any]) -> Callable[..., Any]:
         return g if g is None else _conj(b, g)
 
     def vjp(b: Builder, gs: Any, outs: Any, *inputs: Any, **attrs: Any) -> Any:
-        found = rule(b, tuple([turned(b, g) for g in gs]), outs, *inputs, **attrs)
-        return tuple([turned(b, g) for g in found])
+        gradients = rule(b, tuple([turned(b, g) for g in gs]), outs, *inputs, **attrs)
+        return tuple([turned(b, g) for g in gradients])
 
     return vjp
 
 
 def _batch(arity: int | None, b: Any, op: Any, size: Any, batched: Sequence[bool], *inputs: Any, **attrs: Any) -> Any:
     """Examples are one axis more in front of the stacks."""
-    inputs = tuple(x if own else axis_to_front(b, x, own, size) for x, own in zip(inputs, batched))
+    inputs = tuple(x if is_batched else axis_to_front(b, x, is_batched, size) for x, is_batched in zip(inputs, batched))
     return b.emit(op, *inputs, **attrs)
 
 
@@ -238,15 +238,15 @@ def _antisymmetric(b: Builder, x: Any) -> Any:
     return _scaled(b, b.subtract(x, _h(b, x)), 0.5)
 
 
-def _by_differences(b: Builder, v: Any, turns: Any, size: Any) -> Any:
-    """Divided differences: the antisymmetric part of ``turns`` over v[j] - v[i], and 0 where the two are equal.
+def _by_differences(b: Builder, v: Any, skew: Any, size: Any) -> Any:
+    """Divided differences: the antisymmetric part of ``skew`` over v[j] - v[i], and 0 where the two are equal.
 
     Where two values are close, a difference that is nothing but rounding error of columns of a ``size`` would grow to
     any number: it is 0, though it has a derivative.  Of values that are so close that they may have been equal, the
     derivatives of both would be divided twice and cancel in no digit: there they are left out.
     """
-    like, eps = _real(turns.type), float(np.finfo(turns.type.dtype).eps)
-    x = _antisymmetric(b, turns)
+    like, eps = _real(skew.type), float(np.finfo(skew.type.dtype).eps)
+    x = _antisymmetric(b, skew)
     if v.type.shape[-1] == 0:
         return x
     differences = b.subtract(_across(b, v, like, -1), _across(b, v, like, -2))
@@ -461,24 +461,24 @@ _host(
 def _lu(a: np.ndarray, rank: Any) -> tuple[np.ndarray, np.ndarray]:
     """By blocks of columns, with the largest element of each column as its pivot."""
     m, n = a.shape[-2:]
-    found = a.reshape(math.prod(a.shape[:-2]), m, n).copy()
-    order = np.broadcast_to(np.arange(m), found.shape[:-1]).copy()
-    each, last = np.arange(len(found)), min(m, n)
+    matrices = a.reshape(math.prod(a.shape[:-2]), m, n).copy()
+    order = np.broadcast_to(np.arange(m), matrices.shape[:-1]).copy()
+    each, last = np.arange(len(matrices)), min(m, n)
     with np.errstate(all="ignore"):
-        for start in range(0, last if len(found) else 0, _BLOCK):
+        for start in range(0, last if len(matrices) else 0, _BLOCK):
             stop = min(start + _BLOCK, last)
             for k in range(start, stop):
-                pivots = k + np.abs(found[:, k:, k]).argmax(-1)
-                for x in (found, order):
+                pivots = k + np.abs(matrices[:, k:, k]).argmax(-1)
+                for x in (matrices, order):
                     x[each, k], x[each, pivots] = x[each, pivots], x[each, k]
-                pivot = found[:, k, k, None]
-                found[:, k + 1 :, k] /= np.where(pivot == 0, 1, pivot)
-                found[:, k + 1 :, k + 1 : stop] -= found[:, k + 1 :, k, None] * found[:, None, k, k + 1 : stop]
-            lower = np.tril(found[:, start:stop, start:stop], -1) + np.eye(stop - start, dtype=a.dtype)
-            right = np.linalg.solve(lower, found[:, start:stop, stop:])
-            found[:, start:stop, stop:] = right
-            found[:, stop:, stop:] -= found[:, stop:, start:stop] @ right
-    return found.reshape(a.shape), order.reshape(a.shape[:-1])
+                pivot = matrices[:, k, k, None]
+                matrices[:, k + 1 :, k] /= np.where(pivot == 0, 1, pivot)
+                matrices[:, k + 1 :, k + 1 : stop] -= matrices[:, k + 1 :, k, None] * matrices[:, None, k, k + 1 : stop]
+            lower = np.tril(matrices[:, start:stop, start:stop], -1) + np.eye(stop - start, dtype=a.dtype)
+            right = np.linalg.solve(lower, matrices[:, start:stop, stop:])
+            matrices[:, start:stop, stop:] = right
+            matrices[:, stop:, stop:] -= matrices[:, stop:, start:stop] @ right
+    return matrices.reshape(a.shape), order.reshape(a.shape[:-1])
 
 
 def _lu_types(a: TensorType, rank: Extent) -> tuple[TensorType, TensorType]:
@@ -564,7 +564,7 @@ def _cofactors(a: np.ndarray, *along: np.ndarray) -> tuple[np.ndarray]:
     ut, v = np.swapaxes(u, -1, -2), np.swapaxes(vt, -1, -2)
     turned = [ut @ x @ v for x in along]
     places = list(range(len(along) + 1))
-    others, found = _products_without(s, len(places)), np.zeros_like(a)
+    others, cofactors = _products_without(s, len(places)), np.zeros_like(a)
     for columns in itertools.permutations(places):
         odd = sum(x > y for x, y in itertools.combinations(columns, 2)) % 2
         terms: list[Any] = [others, [..., *places]]
@@ -573,8 +573,8 @@ def _cofactors(a: np.ndarray, *along: np.ndarray) -> tuple[np.ndarray]:
         last, column = places[-1], columns[-1]
         summed = np.einsum(*terms, [..., last, column] if column != last else [..., last])
         part = summed if column != last else summed[..., None] * np.eye(n, dtype=a.dtype)
-        found = found - part if odd else found + part
-    return (sign * (u @ found @ vt),)
+        cofactors = cofactors - part if odd else cofactors + part
+    return (sign * (u @ cofactors @ vt),)
 
 
 def _few_cofactors(a: np.ndarray, along: Sequence[np.ndarray]) -> np.ndarray:
@@ -947,8 +947,8 @@ def _eig_cotangent(b: Builder, gs: Sequence[Any], outs: Sequence[Any], inputs: S
         middle = b.where(none, zero, real), b.where(none, zero, imag)
     parts = [_across(b, b.full(0, like=wr.type) if g is None else g, like, -1) for g in gs[:2]]
     middle = b.where(on_diagonal, parts[0], middle[0]), b.where(on_diagonal, parts[1], middle[1])
-    found = _pair_solve(b, adjoint, _pair_product(b, middle, adjoint))
-    return found[: len(inputs)]
+    cotangent = _pair_solve(b, adjoint, _pair_product(b, middle, adjoint))
+    return cotangent[: len(inputs)]
 
 
 def _eig_vjp(b: Builder, gs: Any, outs: Any, *inputs: Any) -> Any:

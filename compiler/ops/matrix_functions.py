@@ -89,8 +89,8 @@ def _by_eigenvectors(a: np.ndarray, function: Callable[[np.ndarray], np.ndarray]
         return None
     if not np.linalg.cond(vectors) < _MOST_SKEW:
         return None
-    found = (vectors * function(values)) @ np.linalg.inv(vectors)
-    return np.asarray(found if is_complex else found.real)
+    result = (vectors * function(values)) @ np.linalg.inv(vectors)
+    return np.asarray(result if is_complex else result.real)
 
 
 def sqrtm(a: np.ndarray) -> np.ndarray:
@@ -100,8 +100,8 @@ def sqrtm(a: np.ndarray) -> np.ndarray:
 
 def _square_root(a: np.ndarray) -> np.ndarray:
     if not _is_symmetric(a):
-        found = _by_eigenvectors(a, np.sqrt)
-        return _iterated_root(a) if found is None else found
+        root = _by_eigenvectors(a, np.sqrt)
+        return _iterated_root(a) if root is None else root
     values, vectors = np.linalg.eigh(a)
     least = -len(values) * np.finfo(np.float64).eps * np.abs(values).max(initial=0)
     if values.min(initial=0) < least:
@@ -164,9 +164,9 @@ def _logarithm(a: np.ndarray) -> np.ndarray:
         return np.asarray((vectors * np.log(values + 0j if is_complex else values)) @ vectors.T.conj())
     one, roots = np.eye(len(a)), 0
     if _norm(a - one) > _LOG_NORM:
-        found = _by_eigenvectors(a, np.log)
-        if found is not None:
-            return found
+        logarithm = _by_eigenvectors(a, np.log)
+        if logarithm is not None:
+            return logarithm
     while _norm(a - one) > _LOG_NORM:
         if roots == _MOST_ROOTS:
             raise np.linalg.LinAlgError("its roots do not come near the identity")

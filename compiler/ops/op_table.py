@@ -215,8 +215,8 @@ class OpDef:
         """The letters (``dtype.char``) of the arrays for which ``numpy`` is as good as the op; none of bfloat16 and
         what else is not NumPy's own."""
         known = () if self.numpy is None else self.dtypes
-        own = "?bBhHiIlLqQefd"
-        return "".join(char for char in own if np.dtype(char) in known)
+        chars = "?bBhHiIlLqQefd"
+        return "".join(char for char in chars if np.dtype(char) in known)
 
     def may_raise(self, types: tuple[TensorType, ...], attrs: Mapping[str, Any]) -> bool:
         return self.raises is not None and self.raises(types, attrs)

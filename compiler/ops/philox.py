@@ -153,11 +153,11 @@ def _blocks(e: Emit, seed: Val, start: Val, position: Val) -> list[Val]:
 def _samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
     states = [(0, 0), (2**64 - 1, 2**64 - 1), (0x0123456789ABCDEF, 2**32 - 1)]
     shapes = [(8,), (9,), (3, 5), (0,), (), (2, 67), (3, 5), ()]
-    found: list[samples.Sample] = [
+    result: list[samples.Sample] = [
         ((np.array(state, np.uint64),), {"shape": shape})
         for state, shape in zip([*states * 2, states, [states]], shapes)
     ]
-    return [*found, *(((np.array(states[2], np.uint64),), {"shape": (130,), "first": n}) for n in (1, 4))]
+    return [*result, *(((np.array(states[2], np.uint64),), {"shape": (130,), "first": n}) for n in (1, 4))]
 
 
 define(

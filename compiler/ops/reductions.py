@@ -440,8 +440,8 @@ def _cumulative_sum_reference(x: np.ndarray, axis: int) -> np.ndarray:
 
 def _cumulative_sum_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
     cases = [((7,), 0), ((3, 5), 0), ((3, 5), 1), ((2, 3, 65), 1), ((1,), 0), ((0,), 0), ((2, 0), 0)]
-    found: list[samples.Sample] = [((samples.values(rng, dtype, shape),), {"axis": axis}) for shape, axis in cases]
-    return [*found, ((samples.edges(dtype),), {"axis": 0})]
+    result: list[samples.Sample] = [((samples.values(rng, dtype, shape),), {"axis": axis}) for shape, axis in cases]
+    return [*result, ((samples.edges(dtype),), {"axis": 0})]
 
 
 def _prefix_scan(types: tuple[TensorType, ...], attrs: Mapping[str, Any]) -> PrefixScan:

@@ -28,10 +28,10 @@ def _canon(types: Sequence[TensorType], attrs: dict[str, Any]) -> dict[str, Any]
         raise ArgumentError(
             "panels", f"{rows} rows do not go in blocks of {block} with {len(tail)} graphs for the rest."
         )
-    given = len(types)
-    if len(attrs["starts"]) != given or [len(s) for s in attrs["steps"]] != [len(attrs["batch"]) + 1] * given:
+    count = len(types)
+    if len(attrs["starts"]) != count or [len(s) for s in attrs["steps"]] != [len(attrs["batch"]) + 1] * count:
         raise ArgumentError(
-            "panels", f"there must be a start, and a step for each batch axis and for rows, of {given}."
+            "panels", f"there must be a start, and a step for each batch axis and for rows, of {count}."
         )
     return attrs
 
@@ -51,12 +51,12 @@ def _infer(*types: TensorType, **attrs: Any) -> TupleType:
         last = sum(step * (count - 1) for step, count in zip(steps, (*how.batch, how.rows)) if count != 0)
         if not required(start) or not all(map(required, steps)) or not required(product(x.shape) - 1 - start - last):
             raise ShapeError("panels", f"rows begin at {start} and go on by {steps}, which leads out of {x}.")
-    found = [n.type for n in how.body.outputs]
-    stacked = found[: len(found) - how.sums]
+    result_types = [n.type for n in how.body.outputs]
+    stacked = result_types[: len(result_types) - how.sums]
     return TupleType(
         (
             *(t.with_shape((*how.batch, how.rows, *t.shape[1:])) for t in stacked),
-            *(t.with_shape((*how.batch, *t.shape)) for t in found[len(stacked) :]),
+            *(t.with_shape((*how.batch, *t.shape)) for t in result_types[len(stacked) :]),
         )
     )
 
@@ -71,20 +71,20 @@ def _of_a_row(graph: Graph, sums: int) -> list[TensorType]:
 def _reference(run: Any, *xs: np.ndarray, **attrs: Any) -> tuple[np.ndarray, ...]:
     how = RowBlocks(**attrs)
     stacked = len(how.body.outputs) - how.sums
-    made = [np.zeros((*how.batch, how.rows, *run.shape(n.shape[1:])), n.dtype) for n in how.body.outputs[:stacked]]
-    made += [np.zeros((*how.batch, *run.shape(n.shape)), n.dtype) for n in how.body.outputs[stacked:]]
+    stacks = [np.zeros((*how.batch, how.rows, *run.shape(n.shape[1:])), n.dtype) for n in how.body.outputs[:stacked]]
+    stacks += [np.zeros((*how.batch, *run.shape(n.shape)), n.dtype) for n in how.body.outputs[stacked:]]
     for entry in itertools.product(*map(range, how.batch)):
         for begin in range(0, how.rows, how.block):
             graph, height = how.graphs[0] if begin + how.block <= how.rows else how.graphs[-1]
             shapes = [run.shape(node.shape) for node in graph.inputs[1 : 1 + len(xs)]]
-            given = [_window(x, place, shape) for x, place, shape in zip(xs, how.offsets(entry, begin), shapes)]
-            sums = [array[entry] for array in made[stacked:]] if how.accumulates else []
-            results = run(graph, [np.asarray(begin, np.int64), *given, *sums])
-            for array, one in zip(made[:stacked], results):
+            windows = [_window(x, place, shape) for x, place, shape in zip(xs, how.offsets(entry, begin), shapes)]
+            sums = [array[entry] for array in stacks[stacked:]] if how.accumulates else []
+            results = run(graph, [np.asarray(begin, np.int64), *windows, *sums])
+            for array, one in zip(stacks[:stacked], results):
                 array[entry][begin : begin + height] = one
-            for array, one in zip(made[stacked:], results[stacked:]):
+            for array, one in zip(stacks[stacked:], results[stacked:]):
                 array[entry] = one
-    return tuple(made)
+    return tuple(stacks)
 
 
 def _window(x: np.ndarray, start: int, shape: tuple[int, ...]) -> np.ndarray:

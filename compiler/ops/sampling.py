@@ -73,11 +73,11 @@ def _uniforms(e: Emit, seed: Val, counter: Val, number: Val, dtype: DType, count
     """Up to four numbers in (0, 1] for a try."""
     if dtype == dt.float32:
         return [_of_32(e, word) for word in philox.block(e, seed, counter, number)[:count]]
-    found: list[Val] = []
+    numbers: list[Val] = []
     for part in range(-(-count // 2)):
         a, b, c, d = philox.block(e, seed, counter, number, e.const(part, dt.uint64))
-        found += [_of_53(e, a, b), _of_53(e, c, d)]
-    return found[:count]
+        numbers += [_of_53(e, a, b), _of_53(e, c, d)]
+    return numbers[:count]
 
 
 def _uniforms_of(state: np.ndarray, counter: np.ndarray, number: int, dtype: Any, count: int) -> list[np.ndarray]:
@@ -85,13 +85,13 @@ def _uniforms_of(state: np.ndarray, counter: np.ndarray, number: int, dtype: Any
     if dtype == np.float32:
         words = philox.philox(counter, int(state[0]), number).astype(np.float64)
         return [((words[..., k] + 0.5) * 2.0**-32).astype(np.float32) for k in range(count)]
-    found: list[np.ndarray] = []
+    numbers: list[np.ndarray] = []
     for part in range(-(-count // 2)):
         wide = philox.philox(counter, int(state[0]), number, part).astype(np.uint64)
         for k in (0, 2):
             whole = (wide[..., k] | wide[..., k + 1] << np.uint64(32)) >> np.uint64(11)
-            found.append((whole.astype(np.float64) + 0.5) * 2.0**-53)
-    return found[:count]
+            numbers.append((whole.astype(np.float64) + 0.5) * 2.0**-53)
+    return numbers[:count]
 
 
 # ---- probabilities
@@ -171,8 +171,8 @@ def _define(
 
     def element(g: ElementSource, index: tuple[Any, ...]) -> Val:
         e, many = g.e, len(g.types[0].shape) - 1
-        own = product(g.out.shape[many:])
-        place = g.value(g.linear(index) % own if many else g.linear(index))
+        draws = product(g.out.shape[many:])
+        place = g.value(g.linear(index) % draws if many else g.linear(index))
         seed, start = g.load(0, (*index[:many], 0)), g.load(0, (*index[:many], 1))
         parameters = [g.load(k, index) for k in range(1, arity)]
         e.raise_if(wrong(e, *parameters), Check(ArgumentError.__name__, name, message, e.where))
@@ -182,8 +182,8 @@ def _define(
     def refer(state: np.ndarray, *parameters: np.ndarray) -> np.ndarray:
         if np.any(is_wrong(*parameters)):
             raise ArgumentError(name, message)
-        own = parameters[0].shape[state.ndim - 1 :]
-        size = math.prod(own)
+        event_shape = parameters[0].shape[state.ndim - 1 :]
+        size = math.prod(event_shape)
         result = np.empty((math.prod(state.shape[:-1]), size), parameters[0].dtype)
         flat = [p.reshape(result.shape) for p in parameters]
         with np.errstate(all="ignore"):
@@ -192,7 +192,7 @@ def _define(
                 result[k] = reference(one, counter, *(p[k] for p in flat))
         return result.reshape(parameters[0].shape)
 
-    def made(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+    def make_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
         one = np.array([7, 2**64 - 3], np.uint64)
         three = np.array([[7, 1], [2**64 - 1, 0], [5, 2**33]], np.uint64)
         cases = [(one, s) for s in ((), (0,), (5,), (3, 67), (130,))] + [(three, (3,)), (three, (3, 9))]
@@ -209,7 +209,7 @@ def _define(
         batch=broadcast_batched(lambda size, attrs: dict(attrs)),
         raises=lambda types, attrs: True,
         vjp=vjp,
-        samples=made,
+        samples=make_samples,
         dtypes=dtypes,
     )
 
@@ -495,9 +495,9 @@ def _binomial_of(state: np.ndarray, counter: np.ndarray, count: np.ndarray, chan
         """The logarithm of the probability of k, up to a constant."""
         inside = np.clip(k, 1, n - 1)
         errors = _stirling_error_of(inside) + _stirling_error_of(n - inside)
-        found = -errors - _deviance_of(inside, n * p) - _deviance_of(n - inside, n * (1 - p))
-        found = found + np.log(n / (2 * np.pi * inside * (n - inside))) / 2 + _stirling_error_of(n)
-        return np.where(k <= 0, n * np.log(1 - p), np.where(k >= n, n * np.log(p), found))
+        log_likelihood = -errors - _deviance_of(inside, n * p) - _deviance_of(n - inside, n * (1 - p))
+        log_likelihood = log_likelihood + np.log(n / (2 * np.pi * inside * (n - inside))) / 2 + _stirling_error_of(n)
+        return np.where(k <= 0, n * np.log(1 - p), np.where(k >= n, n * np.log(p), log_likelihood))
 
     for number in range(1, _MOST_TRIES + 1):
         if not open.any():

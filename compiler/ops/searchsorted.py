@@ -44,9 +44,9 @@ def _element(g: ElementSource, index: Any, right: bool, batch: int) -> Val:
         g.inside(0, (*index[:batch], nowhere), [(nowhere, 0)], 0)
         return e.zero(dt.int64)
 
-    def iteration(found: Val, left: Val) -> list[Val]:
+    def iteration(position: Val, left: Val) -> list[Val]:
         half = e.lshr(e.add(left, 1), 1)
-        middle = e.sub(e.add(found, half), 1)
+        middle = e.sub(e.add(position, half), 1)
         if not never_negative(count - 1):  # of nothing the first element is looked at in vain
             middle = e.maximum(middle, 0)
         middle = g.sure(middle, count)
@@ -56,10 +56,10 @@ def _element(g: ElementSource, index: Any, right: bool, batch: int) -> Val:
             if dt.is_float(kind):  # NaN comes last, and is like NaN
                 last = e.is_nan(wanted)
                 before = e.or_(before, last if right else e.and_(last, e.not_(e.is_nan(value))))
-        return [e.select(before, e.add(found, half), found), e.sub(left, half)]
+        return [e.select(before, e.add(position, half), position), e.sub(left, half)]
 
     start = [e.zero(dt.int64), g.value(count)]
-    return g.repeated(start, iteration, lambda found, left: e.gt(left, 0))[0]
+    return g.repeated(start, iteration, lambda position, left: e.gt(left, 0))[0]
 
 
 def _reference(x: np.ndarray, wanted: np.ndarray, right: bool, batch: int) -> np.ndarray:
@@ -80,16 +80,16 @@ def _batch(
 
 
 def _samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
-    found: list[samples.Sample] = []
+    result: list[samples.Sample] = []
     shapes = [((7,), (5,), 0), ((1,), (2, 3), 0), ((0,), (4,), 0), ((70,), (), 0), ((2, 9), (2, 4, 3), 1)]
     for rows, wanted, batch in shapes:
         x = np.sort(samples.values(rng, dtype, rows), -1)
-        found += [
+        result += [
             ((x, samples.values(rng, dtype, wanted)), {"right": right, "batch": batch}) for right in (False, True)
         ]
     edges = samples.edges(dtype)
     ordered = edges[np.argsort(reference_arrays.computed(edges), kind="stable")]
-    return [*found, *[((ordered.repeat(2), edges), {"right": right, "batch": 0}) for right in (False, True)]]
+    return [*result, *[((ordered.repeat(2), edges), {"right": right, "batch": 0}) for right in (False, True)]]
 
 
 define(

@@ -24,16 +24,16 @@ def _canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, An
     x = types[0]
     axes = tuple(type_rules.axis("windows", x, a) for a in attrs["axes"])
     count = len(axes)
-    given: dict[str, Any] = {"axes": axes}
+    by_option: dict[str, Any] = {"axes": axes}
     for what in ("size", "step", "dilation"):
         values = tuple(type_rules.integer("windows", what, v) for v in attrs.get(what) or (1,) * count)
         if len(values) != count or min(values, default=1) < 1:
             raise ArgumentError("windows", f"{what} is {values} for the axes {axes}. Expected a number >= 1 for each.")
-        given[what] = values
+        by_option[what] = values
     if len(set(axes)) < count or not axes:
         raise ArgumentError("windows", f"axes are {axes}. Expected one or more, each once.")
     order = sorted(range(count), key=axes.__getitem__)
-    return {name: tuple(values[k] for k in order) for name, values in given.items()}
+    return {name: tuple(values[k] for k in order) for name, values in by_option.items()}
 
 
 def _infer(x: TensorType, axes: Each, size: Each, step: Each, dilation: Each) -> TensorType:
@@ -62,13 +62,13 @@ def _element(g: Any, index: tuple[Any, ...], axes: Each, size: Each, step: Each,
 
 def _reference(x: np.ndarray, axes: Each, size: Each, step: Each, dilation: Each) -> np.ndarray:
     spans = tuple((k - 1) * d + 1 for k, d in zip(size, dilation))
-    found = np.lib.stride_tricks.sliding_window_view(x, spans, axes)
+    windows = np.lib.stride_tricks.sliding_window_view(x, spans, axes)
     every = [slice(None)] * x.ndim
     for a, s in zip(axes, step):
         every[a] = slice(None, None, s)
-    found = found[(*every, *(slice(None, None, d) for d in dilation))]
+    windows = windows[(*every, *(slice(None, None, d) for d in dilation))]
     behind = axes[-1] + 1
-    return np.moveaxis(found, range(x.ndim, found.ndim), range(behind, behind + len(axes)))
+    return np.moveaxis(windows, range(x.ndim, windows.ndim), range(behind, behind + len(axes)))
 
 
 def _vjp(b: Any, g: Any, out: Any, x: Any, axes: Each, size: Each, step: Each, dilation: Each) -> tuple[Any, ...]:

@@ -60,10 +60,10 @@ def det(a: np.ndarray) -> np.ndarray:
     """The twin of det."""
     a, _, odd = _eliminated(a, a[..., :0])
     with np.errstate(all="ignore"):
-        found = a[..., 0, 0]
+        product = a[..., 0, 0]
         for k in range(1, a.shape[-1]):
-            found = found * a[..., k, k]
-    return np.where(odd, -found, found)
+            product = product * a[..., k, k]
+    return np.where(odd, -product, product)
 
 
 def cholesky(a: np.ndarray) -> np.ndarray:
@@ -97,9 +97,9 @@ def _eliminated(a: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, n
     return rows[..., :n], rows[..., n:], odd
 
 
-def irregular(op: str, found: np.ndarray) -> np.ndarray:
+def irregular(op: str, results: np.ndarray) -> np.ndarray:
     """Which of the results are LAPACK's to say."""
     if op == "det":
-        size = np.abs(found)
-        return ~((size >= np.finfo(found.dtype).tiny) & (size < np.inf))
-    return ~np.isfinite(found).all((-1, -2))
+        size = np.abs(results)
+        return ~((size >= np.finfo(results.dtype).tiny) & (size < np.inf))
+    return ~np.isfinite(results).all((-1, -2))

@@ -147,7 +147,10 @@ def _batch(
         ndim = x.type.ndim
         moved = b.transpose(x, perm=(1, 0, *range(2, ndim)))
         return b.transpose(b.csr_matmul(moved, values, columns, starts, ends), perm=(1, 0, *range(2, ndim)))
-    parts = [axis_to_front(b, part, own, size) for part, own in zip((x, values, columns, starts, ends), batched)]
+    parts = [
+        axis_to_front(b, part, is_batched, size)
+        for part, is_batched in zip((x, values, columns, starts, ends), batched)
+    ]
     x, values, columns, starts, ends = parts
     count, shape = values.type.shape[1], x.type.shape
 
@@ -178,15 +181,15 @@ def _pairs(b: Any, x: Any, values: Any, columns: Any, starts: Any, ends: Any) ->
 
 
 def _samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
-    found: list[samples.Sample] = []
+    result: list[samples.Sample] = []
     cases = [((5, 3), 4, 9), ((5,), 4, 9), ((1, 70), 3, 7), ((6, 2, 5), 1, 4), ((3, 0), 2, 2), ((4, 2), 3, 0)]
     for shape, rows, count in (*cases, ((0, 2), 2, 0), ((7, 33), 0, 0)):
         for kind in (dt.int32, dt.int64):
             splits = np.sort(np.concatenate([[0, count], rng.integers(0, count + 1, max(rows - 1, 0))])).astype(kind)
             columns = rng.integers(0, max(shape[0], 1), count).astype(kind)
             arrays = samples.values(rng, dtype, shape), samples.values(rng, dtype, (count,)), columns
-            found.append(((*arrays, splits[:rows], splits[1 : rows + 1]), {}))
-    return found
+            result.append(((*arrays, splits[:rows], splits[1 : rows + 1]), {}))
+    return result
 
 
 define(

@@ -69,7 +69,7 @@ def _reference(name: str) -> Callable[..., np.ndarray]:
 def _samples(domain: tuple[tuple[float, float], ...]) -> samples.Samples:
     """As ``samples.elementwise``, with fewer edges: of three inputs there are too many combinations."""
 
-    def given(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+    def cases(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
         result: list[samples.Sample] = [
             (tuple(samples.values(rng, dtype, shape, one) for one in domain), {}) for shape in samples.SHAPES
         ]
@@ -78,7 +78,7 @@ def _samples(domain: tuple[tuple[float, float], ...]) -> samples.Samples:
         result.append((tuple(np.array(column, dtype) for column in columns), {}))
         return result
 
-    return given
+    return cases
 
 
 def _refused(name: str, parameter: str) -> Callable[[], Any]:
@@ -131,8 +131,8 @@ def _trigamma_vjp(b: Builder, g: Any, out: Any, x: Any) -> tuple[Any, ...]:
     result = b.multiply(_number(b, -2.0, x), b.zeta(_number(b, 3.0, x), positive))
     angle = b.multiply(_number(b, math.pi, x), b.where(negative, b.subtract(x, b.round(x)), _number(b, 0.25, x)))
     sine = b.sin(angle)
-    turn = b.divide(b.multiply(_number(b, -2 * math.pi**3, x), b.cos(angle)), b.multiply(sine, b.square(sine)))
-    return (masked(b, g, b.add(result, b.where(negative, turn, zero))),)
+    reflection = b.divide(b.multiply(_number(b, -2 * math.pi**3, x), b.cos(angle)), b.multiply(sine, b.square(sine)))
+    return (masked(b, g, b.add(result, b.where(negative, reflection, zero))),)
 
 
 _special(

@@ -46,22 +46,22 @@ _NOTHING: Mapping[Node, Bounds] = {}
 def bounds(
     node: Node,
     unknown: Callable[[Node], bool] = lambda node: False,
-    given: Mapping[Node, Bounds] = _NOTHING,
+    given_bounds: Mapping[Node, Bounds] = _NOTHING,
     where_true: Node | None = None,
 ) -> Bounds:
     """The least and the largest number that may be among the elements of ``node``; where a condition is there, of those
     for which it is ``where_true``.  Of nodes that are ``unknown`` nothing is known but their dtype; those of others are
-    ``given``."""
-    found: dict[Node, Bounds] = {}
+    ``given_bounds``."""
+    known: dict[Node, Bounds] = {}
 
     def of(node: Node) -> Bounds:
-        if node in given:
-            return given[node]
-        if node not in found:
-            found[node] = of_dtype(node.dtype)  # while those are sought that follow from its inputs
-            if len(found) <= _MOST and not (node.is_parameter or unknown(node)):
-                found[node] = within(said(node), node.dtype)
-        return found[node]
+        if node in given_bounds:
+            return given_bounds[node]
+        if node not in known:
+            known[node] = of_dtype(node.dtype)  # while those are sought that follow from its inputs
+            if len(known) <= _MOST and not (node.is_parameter or unknown(node)):
+                known[node] = within(said(node), node.dtype)
+        return known[node]
 
     def said(node: Node) -> Bounds:
         if node.op.kind is Kind.VIEW:
@@ -142,8 +142,8 @@ def at_ends(
     def rule(dtype: np.dtype, x: Bounds, y: Bounds) -> Bounds:
         if dt.is_float(dtype) or (least is not None and y[0] < least):
             return of_dtype(dtype)
-        found = [function(int(a), int(b)) for a, b in itertools.product(x, y)]
-        return min(found), max(found)
+        corners = [function(int(a), int(b)) for a, b in itertools.product(x, y)]
+        return min(corners), max(corners)
 
     return rule
 

@@ -90,10 +90,10 @@ def _reshape_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict
     at = wanted.index(-1)
     rest = type_rules.shape("reshape", wanted[:at] + wanted[at + 1 :])
     size, known = product(x.shape), product(rest)
-    found = size // known if known != 0 else 0
-    if known == 0 or equal(found * known, size) is not True:
+    inferred = size // known if known != 0 else 0
+    if known == 0 or equal(inferred * known, size) is not True:
         raise ShapeError("reshape", f"{x} cannot take the shape {_show(wanted)}: nothing fits in place of -1.")
-    return {"shape": rest[:at] + (found,) + rest[at:]}
+    return {"shape": rest[:at] + (inferred,) + rest[at:]}
 
 
 def _show(shape: Any) -> str:

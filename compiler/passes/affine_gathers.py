@@ -43,18 +43,18 @@ def affine_gather_as_view(b: GraphBuilder, node: Node) -> Node | None:
     extent, shape = x.shape[axis], indices.shape
     if not isinstance(extent, int) or not is_static(shape) or 0 in shape:
         return None
-    found = _AffineAnalysis().of(indices)
-    if found is None:
+    affine = _AffineAnalysis().of(indices)
+    if affine is None:
         return None
-    low, high = found.ends(shape)
+    low, high = affine.ends(shape)
     if not _holds(indices.dtype, low, high):
         return None
     if -extent <= low and high < 0:  # counted from the end
-        found = found._replace(start=found.start + extent)
+        affine = affine._replace(start=affine.start + extent)
         low, high = low + extent, high + extent
     if low < 0 or high >= extent:
         return None
-    return _seen(b, x, axis, found, shape, node.shape)
+    return _seen(b, x, axis, affine, shape, node.shape)
 
 
 def _seen(b: GraphBuilder, x: Node, axis: int, places: AffineSequence, shape: Shape, result: Shape) -> Node:
@@ -125,8 +125,8 @@ class _AffineAnalysis:
 
 def _viewed(even: AffineSequence, node: Node, beneath: Node) -> AffineSequence | None:
     vars = [LoopVar(f"i{k}", extent) for k, extent in enumerate(node.shape)]
-    own = Index(node.shape, axes=[variable(var) for var in vars])
-    ((_, index),) = access_maps_of(node, own, lambda n: n is beneath).leaves
+    position = Index(node.shape, axes=[variable(var) for var in vars])
+    ((_, index),) = access_maps_of(node, position, lambda n: n is beneath).leaves
     start, steps = even.start, [0] * len(vars)
     for step, ix in zip(even.steps, index.axes):
         for atom, factor in ix.strides.items() if step else ():

@@ -46,10 +46,10 @@ def result_roles(node: Node, known: Mapping[Node, Roles]) -> Roles | None:
     pairs = _axes_of_view(node)
     if pairs is None:
         return None
-    found: list[Role] = [None] * len(node.shape)
+    roles_of_result: list[Role] = [None] * len(node.shape)
     for source, axis in pairs:
-        found[axis] = roles[source]
-    return tuple(found)
+        roles_of_result[axis] = roles[source]
+    return tuple(roles_of_result)
 
 
 def input_roles(node: Node, roles: Roles, known: Mapping[Node, Roles]) -> list[Roles] | None:
@@ -69,11 +69,11 @@ def input_roles(node: Node, roles: Roles, known: Mapping[Node, Roles]) -> list[R
     pairs = _axes_of_view(node)
     if pairs is None:
         return None
-    found: list[Role] = [None] * len(node.inputs[0].shape)
+    roles_of_input: list[Role] = [None] * len(node.inputs[0].shape)
     for source, axis in pairs:
-        found[source] = roles[axis]
-    lost = {role for role in roles if role is not None} - set(found)
-    return [tuple(found)] if not lost or node.op.name == "broadcast" else None
+        roles_of_input[source] = roles[axis]
+    lost = {role for role in roles if role is not None} - set(roles_of_input)
+    return [tuple(roles_of_input)] if not lost or node.op.name == "broadcast" else None
 
 
 def contraction_of(node: Node) -> Contraction:
@@ -118,9 +118,9 @@ def _factor_roles(node: Node, roles: Roles, known: Mapping[Node, Roles]) -> list
         last = rows + len(axes.left.free)
         batch, summed = roles[:rows], tuple(None for _ in axes.left.summed)
         free = [roles[rows:last], roles[last:]]
-    found = [f.arranged(batch, own, summed) for f, own in zip(axes.factors, free)]
-    fits = all(known.get(n, own) == own for n, own in zip(node.inputs, found))
-    return found if fits else None
+    arranged_roles = [f.arranged(batch, free_roles, summed) for f, free_roles in zip(axes.factors, free)]
+    fits = all(known.get(n, free_roles) == free_roles for n, free_roles in zip(node.inputs, arranged_roles))
+    return arranged_roles if fits else None
 
 
 def _axes_of_view(node: Node) -> list[tuple[int, int]] | None:
@@ -140,11 +140,11 @@ def _reshaped(roles: Roles, before: Shape, after: Shape) -> Roles | None:
     """The roles of the axes of what is reshaped; None where a part that is something to rows would be cut, or where an
     axis would have several parts that a panel has more than one element of."""
     axes, others = long_axes(before), long_axes(after)
-    found: list[Role] = [None] * len(after)
+    roles_after: list[Role] = [None] * len(after)
     if same_extents(tuple(before[a] for a in axes), tuple(after[a] for a in others)):
         for source, axis in zip(axes, others):
-            found[axis] = roles[source]
-        return tuple(found)
+            roles_after[axis] = roles[source]
+        return tuple(roles_after)
     if not is_static((*before, *after)) or 0 in before:
         return None
     parts = [(part, static_size((n,))) for a in axes for part, n in parts_of(roles[a], before[a])]
@@ -165,8 +165,8 @@ def _reshaped(roles: Roles, before: Shape, after: Shape) -> Roles | None:
                 own_axes.append((part, extent))
         if sum(part is None or part == ROW for part, _ in own_axes) > 1:
             return None
-        found[axis] = own_axes[0][0] if len(own_axes) == 1 else tuple(own_axes)
-    return tuple(found)
+        roles_after[axis] = own_axes[0][0] if len(own_axes) == 1 else tuple(own_axes)
+    return tuple(roles_after)
 
 
 def parts_of(role: Role, extent: Extent) -> tuple[Part, ...]:

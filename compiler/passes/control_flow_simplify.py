@@ -90,9 +90,9 @@ class _Pass:
             result[number] = self.add(TABLE["project"], [node], {"index": k}, node.where)
         return result
 
-    def inlined(self, graph: Graph, given: Sequence[Node]) -> list[Node | None]:
+    def inlined(self, graph: Graph, values: Sequence[Node]) -> list[Node | None]:
         """The outputs of a graph whose nodes become those of this one."""
-        new = dict(zip(graph.inputs, given))
+        new = dict(zip(graph.inputs, values))
         for node in graph.nodes:
             new[node] = self.copied(node, new)
         return [new[node] for node in graph.outputs]
@@ -124,11 +124,11 @@ def _cond(to: _Pass, node: Node, wanted: Collection[int]) -> Results | None:
     return [same.get(k, result) for k, result in enumerate(results)]
 
 
-def _without_duplicate_operands(graph: Graph, given: Sequence[Node]) -> Graph:
+def _without_duplicate_operands(graph: Graph, values: Sequence[Node]) -> Graph:
     """A branch that reads what it is given twice by one of its inputs alone."""
     first: dict[Node, Node] = {}
     new = {}
-    for node, value in zip(graph.inputs, given):
+    for node, value in zip(graph.inputs, values):
         one = first.setdefault(value, node)
         if one is not node and _reads(graph, graph.inputs.index(node)):
             new[node] = one
@@ -241,7 +241,7 @@ def _loop(to: _Pass, loop: _Loop, wanted: Collection[int]) -> Results | None:
 
 def _arranged(
     loop: _Loop, carries: Sequence[int], fixed: Sequence[int], stacked: Sequence[int], rest: Sequence[int],
-    made: Sequence[int],
+    stacked_results: Sequence[int],
 ) -> _Loop:  # fmt: skip
     """The loop with some of its carries, and with others, which are ``fixed``, among what is the same in each
     iteration; with some of its other operands, and of what its iterations make."""
@@ -250,7 +250,7 @@ def _arranged(
     body = replace(
         loop.body,
         inputs=tuple([loop.body.inputs[k] for k in order]),
-        outputs=tuple([loop.body.outputs[k] for k in (*carries, *(count + k for k in made))]),
+        outputs=tuple([loop.body.outputs[k] for k in (*carries, *(count + k for k in stacked_results))]),
     )
     body = _with_outputs(body, range(len(body.outputs)))
     cond = loop.cond
@@ -266,7 +266,7 @@ def _arranged(
         stacked=tuple([loop.stacked[k] for k in stacked]),
         rest=(*(loop.start[k] for k in fixed), *(loop.rest[k] for k in rest)),
         carries=tuple([loop.carries[k] for k in carries]),
-        made=tuple([loop.made[k] for k in made]),
+        made=tuple([loop.made[k] for k in stacked_results]),
     )
 
 
@@ -413,9 +413,9 @@ class _Repeated:
                 new[node] = to.copied(node, new)
         return [new[node] for node in self.moved]
 
-    def without(self, graph: Graph, inputs: Sequence[Node], given: Sequence[Node]) -> Graph:
-        """The graph with ``inputs`` more, of which those that are ``given`` take the place of ``moved``."""
-        new = dict(zip(self.moved, given))
+    def without(self, graph: Graph, inputs: Sequence[Node], values: Sequence[Node]) -> Graph:
+        """The graph with ``inputs`` more, of which those that are ``values`` take the place of ``moved``."""
+        new = dict(zip(self.moved, values))
         nodes = []
         for node in graph.nodes:
             if node not in new:

@@ -20,9 +20,9 @@ def cse(graph: Graph) -> Graph:
         node = old
         if not new.keys().isdisjoint(old.inputs):
             node = new[old] = Node(old.op, [new.get(n, n) for n in old.inputs], old.attrs, old.type, old.where)
-        found = first.setdefault(value_key(node), node)
-        if found is node:
+        representative = first.setdefault(value_key(node), node)
+        if representative is node:
             nodes.append(node)
         else:
-            new[old] = found
+            new[old] = representative
     return graph.rebuild(new, nodes) if new else graph

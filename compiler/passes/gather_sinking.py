@@ -23,13 +23,13 @@ MAX_GATHERS = 2  # in the place of one
 
 
 def sink_gathers(graph: Graph) -> Graph:
-    found = [node for node in graph.nodes if node.op in _GATHERS]
-    if not found:
+    gathers = [node for node in graph.nodes if node.op in _GATHERS]
+    if not gathers:
         return graph
     users, results = graph.users(), set(graph.results)
     chosen = {
         node: way
-        for node in found
+        for node in gathers
         if node.inputs[0] not in results
         and all(user.op in _GATHERS and user.inputs[0] is node.inputs[0] for user in users[node.inputs[0]])
         and (way := _Way(node)).pays()
@@ -85,13 +85,13 @@ class _Way:
 
     def value(self, b: GraphBuilder, new: Mapping[Node, Node]) -> Node:
         """What is looked up, of the ``new`` nodes in the place of old ones."""
-        made: dict[Node, Node] = {}
+        results: dict[Node, Node] = {}
         indices = new.get(self.node.inputs[1], self.node.inputs[1])
 
         def of(node: Node) -> Node:
-            if node not in made:
-                made[node] = put(node)
-            return made[node]
+            if node not in results:
+                results[node] = put(node)
+            return results[node]
 
         def put(node: Node) -> Node:
             if node in self.ops:

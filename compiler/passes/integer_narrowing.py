@@ -33,10 +33,10 @@ def narrow(graph: Graph) -> Graph:
     wide: set[Node] = set()
     while True:
         dtypes = _dtypes(graph, wide)
-        found = _read_wide(graph, dtypes) - wide
-        if not found:
+        more = _read_wide(graph, dtypes) - wide
+        if not more:
             break
-        wide |= found
+        wide |= more
     if not any(_computes(node) for node in dtypes):
         return graph
     return _Narrowing(graph, dtypes).rewritten()
@@ -76,13 +76,13 @@ def _keeps(conversion: Node) -> bool:
     return within(source, conversion.dtype) == source
 
 
-def _computed_in(node: Node, found: Dtypes) -> dt.DType | None:
+def _computed_in(node: Node, dtypes: Dtypes) -> dt.DType | None:
     values = _operands(node)
     width = values[0].dtype.itemsize
     if not dt.is_integer(values[0].dtype) or width == 1:
         return None
-    sources = [found[value] for value in values if value in found]
-    if not sources or any(value not in found and splat(value) is None for value in values):
+    sources = [dtypes[value] for value in values if value in dtypes]
+    if not sources or any(value not in dtypes and splat(value) is None for value in values):
         return None
     if node.op.name in _ARITHMETIC:
         values = (*values, node)
@@ -151,11 +151,11 @@ class _Narrowing:
         else:
             dtype = self.dtypes[old]
             operands = [self._in_bits(value, dtype) for value in _operands(old)]
-            found = b.emit(old.op, *inputs[:-2], *operands, **old.attrs)
+            narrowed = b.emit(old.op, *inputs[:-2], *operands, **old.attrs)
             if old.op.name in _ARITHMETIC:
-                self.narrowed[old] = found
-                found = b.convert(found, dtype=old.dtype)
-            node = found
+                self.narrowed[old] = narrowed
+                narrowed = b.convert(narrowed, dtype=old.dtype)
+            node = narrowed
         if node is not old:
             self.new[old] = node
 
@@ -165,5 +165,5 @@ class _Narrowing:
             number = splat(value)
             assert number is not None, value
             return self.b.full(int(number), TensorType(value.shape, dtype))
-        found = self.narrowed[value]
-        return found if found.dtype == dtype else self.b.convert(found, dtype=dtype)
+        value_narrowed = self.narrowed[value]
+        return value_narrowed if value_narrowed.dtype == dtype else self.b.convert(value_narrowed, dtype=dtype)

@@ -63,12 +63,12 @@ class _Ranges:
             if node.op.kind is Kind.CONTROL:
                 results[node] = self._enter(node)
             elif node.op.kind is Kind.PROJECT and node.inputs[0] in results:
-                found = results[node.inputs[0]][node.attrs["index"]]
-                if found is not None:
-                    self.known[node] = found
+                part = results[node.inputs[0]][node.attrs["index"]]
+                if part is not None:
+                    self.known[node] = part
 
     def of(self, node: Node, where_true: Node | None = None) -> Bounds:
-        return bounds(node, given=self.known, where_true=where_true)
+        return bounds(node, given_bounds=self.known, where_true=where_true)
 
     # ---- graphs inside
 
@@ -108,13 +108,13 @@ class _Ranges:
         start = {k: self.of(node.inputs[k]) for k in carries}
         first = start if going is None else {k: self.of(node.inputs[k], node.inputs[going]) for k in carries}
         fixed = {n: self.of(x) for n, x in zip(body.inputs[count:], node.inputs[count:]) if _is_int(n)}
-        found = {k: of_dtype(body.inputs[k].dtype) for k in carries}
+        carried = {k: of_dtype(body.inputs[k].dtype) for k in carries}
         for _ in range(self.rounds):
-            ranges = _Ranges(body, {**fixed, **{body.inputs[k]: found[k] for k in carries}}, 1)
+            ranges = _Ranges(body, {**fixed, **{body.inputs[k]: carried[k] for k in carries}}, 1)
             onward = None if going is None else body.outputs[going]
-            made = {k: union(first[k], ranges.of(body.outputs[k], onward)) for k in carries}
-            found = {k: _common(made[k], ranges.induced(k, start[k], iterations)) for k in carries}
-        inner = [_Ranges(body, {**fixed, **{body.inputs[k]: found[k] for k in carries}}, self.rounds)]
+            loop_ranges = {k: union(first[k], ranges.of(body.outputs[k], onward)) for k in carries}
+            carried = {k: _common(loop_ranges[k], ranges.induced(k, start[k], iterations)) for k in carries}
+        inner = [_Ranges(body, {**fixed, **{body.inputs[k]: carried[k] for k in carries}}, self.rounds)]
         after = {k: self._after(inner[0], k, start[k], iterations) for k in carries}
         if cond is not None:
             asked = zip(cond.inputs, [n for n in body.inputs if not is_token(n.type)])
@@ -189,11 +189,11 @@ class _Ranges:
         self, operands: Sequence[Node], outside: _Ranges, index: int, start: Node, depth: int
     ) -> _Step | None:
         """The step to a result of this branch."""
-        for operand, given in zip(operands, self.graph.inputs):
-            if not _is_int(given):
+        for operand, inner in zip(operands, self.graph.inputs):
+            if not _is_int(inner):
                 continue
             before = outside._step(operand, start, depth - 1)
-            inside = None if before is None else self._step(self.graph.outputs[index], given, depth - 1)
+            inside = None if before is None else self._step(self.graph.outputs[index], inner, depth - 1)
             if before is not None and inside is not None:
                 return before.then(*inside)
         return None
@@ -232,8 +232,8 @@ class _Ranges:
                 return value if all(a is b for a, b in zip(parts, value)) else parts
             return value
 
-        found = {name: changed(node.attrs[name]) for name in sorted(node.attrs)}
-        return found if any(found[name] is not value for name, value in node.attrs.items()) else node.attrs
+        attrs = {name: changed(node.attrs[name]) for name in sorted(node.attrs)}
+        return attrs if any(attrs[name] is not value for name, value in node.attrs.items()) else node.attrs
 
 
 def _is_int(node: Node) -> bool:
@@ -250,10 +250,10 @@ def _common(x: Bounds, y: Bounds) -> Bounds:
 
 
 def _either(steps: Sequence[_Step | None]) -> _Step | None:
-    found = [step for step in steps if step is not None]
-    if not found or len(found) < len(steps):
+    known = [step for step in steps if step is not None]
+    if not known or len(known) < len(steps):
         return None
-    return _Step(min(s.low for s in found), max(s.high for s in found), all(s.fits for s in found))
+    return _Step(min(s.low for s in known), max(s.high for s in known), all(s.fits for s in known))
 
 
 def _carried_answer(cond: Graph, body: Graph) -> int | None:

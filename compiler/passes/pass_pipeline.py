@@ -67,12 +67,12 @@ def steps_for(target: Target) -> list[Step]:
     on_gpu = target.kind == "cuda"
     heights = GroupTileHeights(target.block_memory) if on_gpu else TileHeights(target.l2)
     # All threads of a GPU run the graphs of a loop together: none of them has panels of its own there.
-    made = replace(TILE_AND_FUSE, function=functools.partial(tile_and_fuse, heights=heights), inside=not on_gpu)
+    tiling = replace(TILE_AND_FUSE, function=functools.partial(tile_and_fuse, heights=heights), inside=not on_gpu)
     if on_gpu:  # where all is computed in 32 bits, and teams of threads share out what a product reads
-        return [made, DCE]
+        return [tiling, DCE]
     # What is narrowed leaves conversions that simplify joins.  Few terms come after panels, which look for products.
     # Filters become products before panels and few terms, which look for them.
-    return [NARROW, SIMPLIFY, FILTERS, made, SMALL_K, DCE]
+    return [NARROW, SIMPLIFY, FILTERS, tiling, SMALL_K, DCE]
 
 
 _ALL = (

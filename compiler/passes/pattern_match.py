@@ -125,8 +125,8 @@ class Apply(Pattern):
     def __init__(self, name: str, *inputs: Pattern | float | EllipsisType) -> None:
         self.op = TABLE[name]
         self.any_inputs = inputs == (...,)
-        given = [p for p in inputs if not isinstance(p, EllipsisType)]
-        self.inputs = tuple(p if isinstance(p, Pattern) else Number(p) for p in given)
+        operands = [p for p in inputs if not isinstance(p, EllipsisType)]
+        self.inputs = tuple(p if isinstance(p, Pattern) else Number(p) for p in operands)
         self.swaps = bool(self.op.facts.get("commutative"))
 
     def accepts(self, node: Node, match: Match) -> bool:

@@ -83,10 +83,10 @@ def _within(a: Graph, b: Graph) -> bool:
     new: dict[Node, Node] = dict(zip(a.inputs, b.inputs))
     for node in a.nodes:
         inputs = tuple([new[n] for n in node.inputs])
-        found = next((other for other in there.get((node.op, inputs), ()) if _fits(node, other)), None)
-        if found is None:
+        sibling = next((other for other in there.get((node.op, inputs), ()) if _fits(node, other)), None)
+        if sibling is None:
             return False
-        new[node] = found
+        new[node] = sibling
     return all(new[one] is other for one, other in zip(a.outputs, b.outputs))
 
 

@@ -37,8 +37,8 @@ def selects_to_scatters(body: Graph, carries: int) -> Graph:
     nodes: list[Node] = []
 
     def add(op: str, inputs: list[Node], where: str | None, **attrs: object) -> Node:
-        found = TABLE[op]
-        node = Node(found, inputs, attrs, found.result(tuple([n.type for n in inputs]), attrs), where)
+        definition = TABLE[op]
+        node = Node(definition, inputs, attrs, definition.result(tuple([n.type for n in inputs]), attrs), where)
         nodes.append(node)
         return node
 
@@ -62,17 +62,17 @@ def selects_to_scatters(body: Graph, carries: int) -> Graph:
 
 def _written(node: Node) -> Iterator[tuple[Node, _Part]]:
     """The choices between a part and the rest of which alone, and of scattering, a value is made from one in memory."""
-    found = []
+    chain = []
     while not node.is_parameter and node.op.kind is not Kind.PROJECT:
         part = _part(node)
         if part is not None:
-            found.append((node, part))
+            chain.append((node, part))
             node = node.inputs[-1]
         elif node.op.kind is Kind.SCATTER or node.op.shares_memory:
             node = node.inputs[0]
         else:
             return
-    yield from found
+    yield from chain
 
 
 def _part(node: Node) -> _Part | None:

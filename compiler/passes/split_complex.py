@@ -94,12 +94,12 @@ class _Split:
         if op.kind is Kind.CONTROL:
             return self._emit(node, [self._in_memory(n) for n in node.inputs], self._attrs(node.attrs))
         if op.kind is Kind.TRANSFORM:
-            made = self._emit(node, [self._in_memory(n) for n in node.inputs], node.attrs)
-            return _Value(made) if _is_complex(node.type) else made
+            emitted = self._emit(node, [self._in_memory(n) for n in node.inputs], node.attrs)
+            return _Value(emitted) if _is_complex(node.type) else emitted
         complexes = [value for value in values if isinstance(value, _Value)]
         if op.kind is Kind.PROJECT or (not complexes and not _is_complex(node.type)):
-            made = self._emit(node, values, node.attrs)
-            return _Value(made) if _is_complex(node.type) else made
+            emitted = self._emit(node, values, node.attrs)
+            return _Value(emitted) if _is_complex(node.type) else emitted
         rule = op.pairs or (Moved(op.name) if op.kind in _MOVING else None)
         if rule is None:
             raise DTypeError(op.name, f"there is no {op.name} of complex numbers.", node.where)
@@ -114,13 +114,13 @@ class _Split:
         if attrs is node.attrs and all(a is b for a, b in zip(inputs, node.inputs)):
             self._b.nodes.append(node)
             return node
-        made: Node = self._b.emit(node.op, *inputs, **attrs)
-        return made
+        node_emitted: Node = self._b.emit(node.op, *inputs, **attrs)
+        return node_emitted
 
     def _attrs(self, attrs: Mapping[str, Any]) -> Mapping[str, Any]:
         """Attributes whose graphs are split, too."""
-        found = {name: self._attr(value) for name, value in attrs.items()}
-        return found if any(found[name] is not attrs[name] for name in found) else attrs
+        attrs_of_parts = {name: self._attr(value) for name, value in attrs.items()}
+        return attrs_of_parts if any(attrs_of_parts[name] is not attrs[name] for name in attrs_of_parts) else attrs
 
     def _attr(self, value: Any) -> Any:
         if isinstance(value, Graph):

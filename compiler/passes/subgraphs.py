@@ -38,9 +38,9 @@ def _inside(graph: Graph, function: GraphPass, done: dict[Graph, Graph]) -> Grap
     for old in graph.nodes:
         attrs = old.attrs
         if old.op.kind is Kind.CONTROL:
-            found = {name: changed(value) for name, value in old.attrs.items()}
-            if any(found[name] is not old.attrs[name] for name in found):
-                attrs = found
+            attrs_inside = {name: changed(value) for name, value in old.attrs.items()}
+            if any(attrs_inside[name] is not old.attrs[name] for name in attrs_inside):
+                attrs = attrs_inside
         node = old
         if attrs is not old.attrs or any(n in new for n in old.inputs):
             node = new[old] = Node(old.op, [new.get(n, n) for n in old.inputs], attrs, old.type, old.where)

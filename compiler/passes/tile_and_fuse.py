@@ -50,10 +50,10 @@ from hybridflow.compiler.passes.tile_regions import Region, first_region, region
 def tile_and_fuse(graph: Graph, heights: TileHeights) -> Graph:
     tried: set[Node] = set()
     while True:
-        found = first_region(graph, tried)
-        if found is None:
+        region = first_region(graph, tried)
+        if region is None:
             return graph
-        better = _rebuilt(graph, found, heights)
+        better = _rebuilt(graph, region, heights)
         if better is not None:
             graph = better
 
@@ -113,9 +113,10 @@ class _Plan:
         roles = self.region.roles
         result: dict[Node, int] = {}
         for node in self.graph.nodes:
-            own = node in roles or node in self.region.sums
+            is_level = node in roles or node in self.region.sums
             level = max(
-                (result.get(n, 0) + (n in roles and not own) + (n in self.region.sums) for n in node.inputs), default=0
+                (result.get(n, 0) + (n in roles and not is_level) + (n in self.region.sums) for n in node.inputs),
+                default=0,
             )
             if level:
                 result[node] = level
@@ -126,16 +127,16 @@ class _Plan:
     def _find_results(self) -> dict[int, list[Node]]:
         """What leaves the panels of each level: what others read, and what later levels need of it that is not wide."""
         roles, sums = self.region.roles, self.region.sums
-        found: dict[int, dict[Node, None]] = {}
+        by_level: dict[int, dict[Node, None]] = {}
         for node in (*roles, *sums):
             if (
                 node in sums
                 or node in self.region.results
                 or any(n not in roles and n not in sums for n in self.region.users[node])
             ):
-                found.setdefault(self.levels[node], {})[node] = None
-        for level in range(max(found), -1, -1):
-            waiting = list(found.get(level, ()))
+                by_level.setdefault(self.levels[node], {})[node] = None
+        for level in range(max(by_level), -1, -1):
+            waiting = list(by_level.get(level, ()))
             seen = set(waiting)
             while waiting:
                 for node in waiting.pop().inputs:
@@ -145,9 +146,9 @@ class _Plan:
                     if self.levels[node] == level or self._is_wide(node):
                         waiting.append(node)
                     else:
-                        found.setdefault(self.levels[node], {})[node] = None
+                        by_level.setdefault(self.levels[node], {})[node] = None
         place = self.region.place
-        return {level: sorted(nodes, key=lambda n: (n in sums, place[n])) for level, nodes in sorted(found.items())}
+        return {level: sorted(nodes, key=lambda n: (n in sums, place[n])) for level, nodes in sorted(by_level.items())}
 
     def _sums(self, level: int) -> int:
         return sum(node in self.region.sums for node in self.made[level])
@@ -270,7 +271,7 @@ class _Writer:
         roles = self._roles(node)
         return [role for axis in long_axes(node.shape) for role, _ in parts_of(roles[axis], node.shape[axis])]
 
-    def _result(self, b: GraphBuilder, made: Node, node: Node) -> Node:
+    def _result(self, b: GraphBuilder, result: Node, node: Node) -> Node:
         """A result of what panels make: batch axes, rows, all others."""
         parts = self._parts(node)
 
@@ -280,8 +281,8 @@ class _Writer:
 
         order = sorted(range(len(parts)), key=key)
         if order != sorted(order):
-            made = b.transpose(made, perm=tuple(order.index(place) for place in sorted(order)))
-        return made if made.shape == node.shape else b.reshape(made, shape=node.shape)
+            result = b.transpose(result, perm=tuple(order.index(place) for place in sorted(order)))
+        return result if result.shape == node.shape else b.reshape(result, shape=node.shape)
 
     # ---- graphs
 
@@ -356,16 +357,16 @@ class _Copier:
             seen.update(new)
             waiting += dict.fromkeys(new)
         place = self.writer.region.place
-        for one, own in sorted(needed, key=lambda item: place.get(item[0], -1)):
-            self._copy(one, own)
+        for one, node_roles in sorted(needed, key=lambda item: place.get(item[0], -1)):
+            self._copy(one, node_roles)
         return self.copies[node, roles]
 
     def _given(self, node: Node, roles: Roles) -> list[tuple[Node, Roles]]:
         if roles is not SUMMED and self.writer.is_operand(node, roles):
             return []
-        given = input_roles(node, roles, self.roles)
-        assert given is not None
-        return list(zip(node.inputs, given))
+        wanted = input_roles(node, roles, self.roles)
+        assert wanted is not None
+        return list(zip(node.inputs, wanted))
 
     def _shape(self, shape: Shape, roles: Roles) -> Shape:
         return row_block_shape(shape, roles, self.height)
@@ -424,24 +425,24 @@ def _by_stride(shape: Sequence[Extent], strides: Sequence[Extent]) -> list[int]:
     return axes
 
 
-def _source(node: Node, roles: Roles, made: Container[Node]) -> _Source:
+def _source(node: Node, roles: Roles, inside: Container[Node]) -> _Source:
     """Where a value lies that is read by steps along its axes: in what it is a view of, if it is one without
-    divisions whose axes lie within each other, else by itself.  What panels have ``made`` lies by itself, whatever it
+    divisions whose axes lie within each other, else by itself.  What panels have ``inside`` lies by itself, whatever it
     is a view of there."""
     parts = [parts_of(role, extent) for role, extent in zip(roles, node.shape)]
-    loops = [[LoopVar(f"i{k}_{j}", n) for j, (_, n) in enumerate(own)] for k, own in enumerate(parts)]
-    reads = AccessMaps(lambda n: n.is_parameter or n.op.kind is not Kind.VIEW or n in made)
-    reads.follow(node, Index(node.shape, axes=[_joined(own) for own in loops]))
+    loops = [[LoopVar(f"i{k}_{j}", n) for j, (_, n) in enumerate(axis_roles)] for k, axis_roles in enumerate(parts)]
+    reads = AccessMaps(lambda n: n.is_parameter or n.op.kind is not Kind.VIEW or n in inside)
+    reads.follow(node, Index(node.shape, axes=[_joined(axis_roles) for axis_roles in loops]))
     if len(reads.leaves) == 1 and not reads.positions:
         leaf, index = reads.leaves[0]
         position = index.linear
         if position.is_affine:
-            found = position.strides
-            strides = [[found.get(loop, 0) for loop in own] for own in loops]
+            strides_of = position.strides
+            strides = [[strides_of.get(loop, 0) for loop in axis_roles] for axis_roles in loops]
             if _nests(parts, strides):
-                return _by_roles(leaf, found.get(None, 0), parts, strides)
-    whole = _joined([loop for own in loops for loop in own]).strides if loops else {}
-    return _by_roles(node, 0, parts, [[whole.get(loop, 0) for loop in own] for own in loops])
+                return _by_roles(leaf, strides_of.get(None, 0), parts, strides)
+    whole = _joined([loop for axis_roles in loops for loop in axis_roles]).strides if loops else {}
+    return _by_roles(node, 0, parts, [[whole.get(loop, 0) for loop in axis_roles] for axis_roles in loops])
 
 
 def _joined(loops: Sequence[LoopVar]) -> IndexExpr:
@@ -457,9 +458,9 @@ def _by_roles(
 ) -> _Source:
     steps: dict[int, Extent] = {}
     in_panels: list[Extent] = []
-    for own, apart in zip(parts, strides):
-        steps.update({role: stride for (role, _), stride in zip(own, apart) if role is not None})
-        in_panels.append(next((s for (role, _), s in zip(own, apart) if role is None or role == ROW), apart[-1]))
+    for axis_roles, apart in zip(parts, strides):
+        steps.update({role: stride for (role, _), stride in zip(axis_roles, apart) if role is not None})
+        in_panels.append(next((s for (role, _), s in zip(axis_roles, apart) if role is None or role == ROW), apart[-1]))
     return _Source(node, start, tuple(in_panels), steps)
 
 

@@ -39,9 +39,9 @@ def region_of_columns(graph: Graph, region: Region, copies: Mapping[Node, Node],
         if len(others) != 1 or not isinstance(node.shape[others[0]], int):
             return None
         columns = tuple(ROW if axis in others else None if has_row([role]) else role for axis, role in enumerate(roles))
-        found = Region(graph, users, copy, columns)
-        whole = not found.sums and all(node in found.roles for node in sums)
-        return found if whole and found.is_closed else None
+        grown = Region(graph, users, copy, columns)
+        whole = not grown.sums and all(node in grown.roles for node in sums)
+        return grown if whole and grown.is_closed else None
     return None
 
 
@@ -170,26 +170,26 @@ class Region:
     def _grow(self, node: Node) -> None:
         roles = self.roles[node]
         for user in self.users[node]:
-            found = result_roles(user, self.roles)
-            if found is None:
+            user_roles = result_roles(user, self.roles)
+            if user_roles is None:
                 continue
-            if found is SUMMED:
+            if user_roles is SUMMED:
                 if self.has_wide_factor(user):
                     self.sums.setdefault(user)
                     self._reach(user, SUMMED)
-            elif user.op.kind is not Kind.CONTRACT or self.has_wide_factor(user) or self.is_wide(user, found):
-                self._add(user, found)
+            elif user.op.kind is not Kind.CONTRACT or self.has_wide_factor(user) or self.is_wide(user, user_roles):
+                self._add(user, user_roles)
         self._reach(node, roles)
 
     def _reach(self, node: Node, roles: Roles) -> None:
         """Add the wide products that a node is made of, with what lies between."""
-        given = input_roles(node, roles, self.roles)
-        if given is None:
+        source_roles = input_roles(node, roles, self.roles)
+        if source_roles is None:
             self.sound = False
             return
-        for source, own in zip(node.inputs, given):
-            if source not in self.roles and self.is_wide(source, own) and self._has_product(source, own):
-                self._add(source, own)
+        for source, wanted in zip(node.inputs, source_roles):
+            if source not in self.roles and self.is_wide(source, wanted) and self._has_product(source, wanted):
+                self._add(source, wanted)
 
     def _has_product(self, node: Node, roles: Roles) -> bool:
         """Whether a wide value is made of a wide product, by what is made element by element."""
@@ -199,10 +199,10 @@ class Region:
             return input_roles(node, roles, self.roles) is not None
         if node.op.kind is not Kind.ELEMENTWISE and node.op.kind is not Kind.VIEW:
             return False
-        given = input_roles(node, roles, self.roles)
-        return given is not None and any(
-            n in self.roles or (self.is_wide(n, own) and self._has_product(n, own))
-            for n, own in zip(node.inputs, given)
+        source_roles = input_roles(node, roles, self.roles)
+        return source_roles is not None and any(
+            n in self.roles or (self.is_wide(n, wanted) and self._has_product(n, wanted))
+            for n, wanted in zip(node.inputs, source_roles)
         )
 
     def _prune(self) -> None:
@@ -251,8 +251,8 @@ class Region:
         copies: dict[Node, Node] = {}
         nodes: list[Node] = []
         for node in graph.nodes:
-            found = copies if node in self.sums else {}
-            inputs = [found.get(n, new[n]) for n in node.inputs]
+            replacements = copies if node in self.sums else {}
+            inputs = [replacements.get(n, new[n]) for n in node.inputs]
             changed = any(a is not b for a, b in zip(inputs, node.inputs))
             new[node] = Node(node.op, inputs, node.attrs, node.type, node.where) if changed else node
             nodes.append(new[node])
@@ -281,10 +281,10 @@ class Region:
             return False
         multiplies = False
         for node, roles in self.roles.items():
-            given = input_roles(node, roles, self.roles)
-            if kinds(roles) - {None} != self.all_roles or given is None:
+            source_roles = input_roles(node, roles, self.roles)
+            if kinds(roles) - {None} != self.all_roles or source_roles is None:
                 return False
-            if any(self.roles.get(n, own) != own for n, own in zip(node.inputs, given)):
+            if any(self.roles.get(n, wanted) != wanted for n, wanted in zip(node.inputs, source_roles)):
                 return False
             if not self.is_wide(node, roles):
                 continue

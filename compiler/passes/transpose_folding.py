@@ -28,9 +28,9 @@ def _into_contraction(b: GraphBuilder, node: Node) -> Node | None:
             continue
         factors = list(node.op.contraction(tuple(n.type for n in sources), attrs).factors)
         factors[k] = factors[k].through(source.attrs["perm"])
-        found = node.op.contracting(Contraction(factors[0], factors[1]))
-        if found is not None:
-            sources[k], attrs = source.inputs[0], {**attrs, **found}
+        contracting = node.op.contracting(Contraction(factors[0], factors[1]))
+        if contracting is not None:
+            sources[k], attrs = source.inputs[0], {**attrs, **contracting}
     return None if sources == list(node.inputs) else b.emit(node.op, *sources, **attrs)
 
 
@@ -62,12 +62,14 @@ def _is_contraction(node: Node) -> bool:
 
 def _swapped(b: GraphBuilder, node: Node) -> Node | None:
     """The contraction under a transpose that exchanges rows and columns, made so at once."""
-    (made,) = node.inputs
-    types = tuple(n.type for n in made.inputs)
-    axes = made.op.contraction(types, made.attrs)
+    (product,) = node.inputs
+    types = tuple(n.type for n in product.inputs)
+    axes = product.op.contraction(types, product.attrs)
     batch, rows, columns = (len(part) for part in axes.extents(*types)[:3])
     exchanged = (*range(batch), *range(batch + rows, batch + rows + columns), *range(batch, batch + rows))
     if node.attrs["perm"] != exchanged:
         return None
-    found = made.op.contracting(Contraction(axes.right, axes.left, axes.lanes, axes.precision))
-    return None if found is None else b.emit(made.op, *made.inputs[::-1], **{**made.attrs, **found})
+    contracting = product.op.contracting(Contraction(axes.right, axes.left, axes.lanes, axes.precision))
+    return (
+        None if contracting is None else b.emit(product.op, *product.inputs[::-1], **{**product.attrs, **contracting})
+    )

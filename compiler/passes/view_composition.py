@@ -62,10 +62,10 @@ def compose_views(b: GraphBuilder, node: Node) -> Node | None:
     while len(chain) < MOST and _is_view(chain[-1].inputs[0]):
         chain.append(chain[-1].inputs[0])
     chain.reverse()
-    found = _better_form(chain[0].inputs[0].type, tuple([Link(n.op, n.attrs, node_attrs_key(n)) for n in chain]))
-    if found is None:
+    better = _better_form(chain[0].inputs[0].type, tuple([Link(n.op, n.attrs, node_attrs_key(n)) for n in chain]))
+    if better is None:
         return None
-    start, links = found
+    start, links = better
     value = chain[start].inputs[0]
     for link in links:
         value = b.emit(link.op, value, **link.attrs)
@@ -106,18 +106,18 @@ def _measure(chain: Sequence[Link]) -> tuple[int, int, int]:
 def _normal_form(node: Node, beneath: Node) -> list[Link] | None:
     """The views that make ``node`` of ``beneath``, or None where its map is not of the kind that they are."""
     vars = [LoopVar(f"i{k}", extent) for k, extent in enumerate(node.shape)]
-    own = Index(node.shape, axes=[variable(var) for var in vars])
-    ((_, index),) = access_maps_of(node, own, lambda n: n is beneath).leaves
-    if same_size(beneath.shape, node.shape) and index.linear == own.linear:
+    position = Index(node.shape, axes=[variable(var) for var in vars])
+    ((_, index),) = access_maps_of(node, position, lambda n: n is beneath).leaves
+    if same_size(beneath.shape, node.shape) and index.linear == position.linear:
         same = same_extents(beneath.shape, node.shape)
         return [] if same else [Link.of(RESHAPE, {"shape": node.shape})]
     runs = [_run(ix, vars) for ix in index.axes]
-    found = [run for run in runs if run is not None]
-    axes = [run.axis for run in found if run.axis is not None]
-    if len(found) < len(runs) or len(set(axes)) < len(axes) or 0 in node.shape:
+    known_runs = [run for run in runs if run is not None]
+    axes = [run.axis for run in known_runs if run.axis is not None]
+    if len(known_runs) < len(runs) or len(set(axes)) < len(axes) or 0 in node.shape:
         return None  # (without elements positions mean nothing)
     try:
-        return list(_links(found, beneath.type, node.shape))
+        return list(_links(known_runs, beneath.type, node.shape))
     except SymbolicExtentError:  # of a slice that symbols do not allow
         return None
 

@@ -47,8 +47,8 @@ class Entry:
 
     def resolve(self, name: str) -> Any:
         """What the name stands for.  Raises AttributeError or ImportError where the target is not there."""
-        found = target_of(self.target)
-        return found if self.arguments is None else adapted(found, self.arguments, name)
+        target = target_of(self.target)
+        return target if self.arguments is None else adapted(target, self.arguments, name)
 
 
 def target_of(path: str) -> Any:
@@ -77,10 +77,10 @@ def _arguments(text: str) -> tuple[Argument, ...]:
 
 def _argument(text: str, by_position: bool) -> Argument:
     text, _, default = text.partition("=")
-    name, _, own = text.lstrip("&-").partition(">")
+    name, _, target = text.lstrip("&-").partition(">")
     return Argument(
         name,
-        None if text.startswith("-") else own or name,
+        None if text.startswith("-") else target or name,
         by_position,
         text.startswith("&"),
         ast.literal_eval(default) if default else inspect.Parameter.empty,
@@ -91,14 +91,14 @@ def adapted(function: Callable[..., Any], arguments: tuple[Argument, ...], name:
     """The function with TensorFlow's arguments.  Raises TypeError where it is called with others."""
     names = [a.name for a in arguments]
     lead = [a.name for a in arguments if a.by_position]
-    own = {a.name: a.own for a in arguments if not a.by_position}
+    targets = {a.name: a.own for a in arguments if not a.by_position}
     defaults = {a.name: a.default for a in arguments if a.default is not inspect.Parameter.empty}
     numbers = [k for k, a in enumerate(arguments) if a.is_operand]
 
     def bound(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         if len(args) > len(names):
             raise TypeError(f"{name}() takes {len(names)} arguments and name, {len(args)} were given")
-        given = {**defaults, **dict(zip(names, args))}
+        by_parameter = {**defaults, **dict(zip(names, args))}
         for key, value in kwargs.items():
             if key not in names:
                 if key != "name":
@@ -106,20 +106,20 @@ def adapted(function: Callable[..., Any], arguments: tuple[Argument, ...], name:
             elif key in names[: len(args)]:
                 raise TypeError(f"{name}() got {key} twice")
             else:
-                given[key] = value
-        missing = [key for key in lead if key not in given]
+                by_parameter[key] = value
+        missing = [key for key in lead if key not in by_parameter]
         if missing:
             raise TypeError(f"{name}() lacks {', '.join(missing)}")
-        values = [given[key] for key in lead]
-        return values, {target: given[key] for key, target in own.items() if target and key in given}
+        values = [by_parameter[key] for key in lead]
+        return values, {target: by_parameter[key] for key, target in targets.items() if target and key in by_parameter}
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        given: Sequence[Any] = args
+        positional: Sequence[Any] = args
         if kwargs or len(args) != len(lead) or defaults:
-            given, kwargs = bound(args, kwargs)
-        if numbers and not all(isinstance(given[k], Operators) for k in numbers):
-            given = operands(given, numbers)
-        return function(*given, **kwargs)
+            positional, kwargs = bound(args, kwargs)
+        if numbers and not all(isinstance(positional[k], Operators) for k in numbers):
+            positional = operands(positional, numbers)
+        return function(*positional, **kwargs)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = function.__doc__

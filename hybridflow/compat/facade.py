@@ -12,8 +12,8 @@ class Facade:
     """Called, it makes an object of ``kind`` from TensorFlow's arguments; otherwise it is that class: ``isinstance``
     says so, attributes are the class's, less those in ``own``, and subclasses of it are subclasses of ``kind``."""
 
-    def __init__(self, kind: type, make: Callable[..., Any], own: dict[str, Any] | None = None) -> None:
-        self._kind, self._make, self._own = kind, make, own or {}
+    def __init__(self, kind: type, make: Callable[..., Any], extra: dict[str, Any] | None = None) -> None:
+        self._kind, self._make, self._own = kind, make, extra or {}
         self.__doc__, self.__name__ = kind.__doc__, kind.__name__
         self.__wrapped__ = make
 
@@ -21,8 +21,8 @@ class Facade:
         return self._make(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        own = self.__dict__.get("_own", {})
-        return own[name] if name in own else getattr(self.__dict__["_kind"], name)
+        extra = self.__dict__.get("_own", {})
+        return extra[name] if name in extra else getattr(self.__dict__["_kind"], name)
 
     def __instancecheck__(self, instance: Any) -> bool:
         return isinstance(instance, self._kind)

@@ -21,15 +21,15 @@ def aliased_key(key: Key, leaves: Sequence[Any], captured: frozenset[int] = froz
         return None
     first: dict[int, int] = {}
     keys: list[LeafKey] = list(key.leaves)
-    for k, (leaf, own) in enumerate(zip(leaves, key.leaves)):
-        if not (isinstance(own, TensorKey) and isinstance(leaf, Tensor)):
+    for k, (leaf, leaf_key) in enumerate(zip(leaves, key.leaves)):
+        if not (isinstance(leaf_key, TensorKey) and isinstance(leaf, Tensor)):
             continue
         if id(leaf) in captured:
             keys[k] = IdentityKey(leaf)
             continue
         k0 = first.setdefault(id(leaf), k)
         if k0 != k:
-            keys[k0] = _both(keys[k0], own)
+            keys[k0] = _both(keys[k0], leaf_key)
             keys[k] = SameKey(k0)
     return None if keys == list(key.leaves) else Key(key.structure, tuple(keys))
 

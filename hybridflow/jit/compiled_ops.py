@@ -77,8 +77,8 @@ def compile_taped_call(
         return None
     graph = concrete.graph
     in_order = values_among(pytree.flatten(binder.bind(tuple(args), kwargs))[0])
-    given = values_among((*args, *kwargs.values()))
-    if not len(graph.inputs) == len(in_order) == len(given) or not all(map(operator.is_, in_order, given)):
+    tensors = values_among((*args, *kwargs.values()))
+    if not len(graph.inputs) == len(in_order) == len(tensors) or not all(map(operator.is_, in_order, tensors)):
         return None  # a variable, a value from outside, arguments in another order
     if len(graph.outputs) != 1 or graph.outputs[0].is_parameter or not _is_smooth(graph):
         return None
@@ -103,9 +103,9 @@ def _traced(
         return None
     lying = _exchanged(leaves, turned)
 
-    def as_they_lie(*given: Any, **named: Any) -> Any:
-        found, structure = pytree.flatten(binder.bind(given, named))
-        values = pytree.unflatten(structure, _exchanged(found, turned))
+    def as_they_lie(*positional: Any, **named: Any) -> Any:
+        leaves, structure = pytree.flatten(binder.bind(positional, named))
+        values = pytree.unflatten(structure, _exchanged(leaves, turned))
         args, kwargs = split(binder.kinds(), values)
         return body(*args, **kwargs)
 

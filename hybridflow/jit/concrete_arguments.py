@@ -28,7 +28,9 @@ class ConcreteArguments:
 
     def __init__(self, binder: Binder, key: Key, leaves: Sequence[Any]) -> None:
         self._binder, self._key = binder, key
-        self._plain = {k: leaf for k, (leaf, own) in enumerate(zip(leaves, key.leaves)) if isinstance(own, ValueKey)}
+        self._plain = {
+            k: leaf for k, (leaf, leaf_key) in enumerate(zip(leaves, key.leaves)) if isinstance(leaf_key, ValueKey)
+        }
         self._given_names: dict[str, int] = {}  # names of TensorSpecs, and the leaves that have them
 
     def name_tensors(self, leaves: Sequence[Any]) -> None:
@@ -108,11 +110,11 @@ class ConcreteArguments:
         left = [k for k, key in enumerate(self._key.leaves) if self._is_tensor(key)]
         if len(args) + len(kwargs) != len(left):
             return None
-        found = dict(zip(left, args))
+        leaf_values = dict(zip(left, args))
         names = {**self._named(), **self._given_names}
         for name, value in kwargs.items():
-            if name not in names or names[name] in found:
+            if name not in names or names[name] in leaf_values:
                 return None
-            found[names[name]] = value
-        leaves = [found[k] if k in found else self._value(k) for k in range(len(self._key.leaves))]
+            leaf_values[names[name]] = value
+        leaves = [leaf_values[k] if k in leaf_values else self._value(k) for k in range(len(self._key.leaves))]
         return None if any(leaf is _GONE for leaf in leaves) else pytree.unflatten(self._key.structure, leaves)

@@ -606,7 +606,9 @@ def _run(
         result = (result, *(value for _, value in left))
     arguments = [node for node in trace.inputs if node.attrs["role"] is Role.ARGUMENT]
     inputs = [k for k in keys if isinstance(k, (TensorKey, NumberKey))]
-    positions = {node: k for k, (node, own) in enumerate(zip(arguments, inputs)) if isinstance(own, TensorKey)}
+    positions = {
+        node: k for k, (node, leaf_key) in enumerate(zip(arguments, inputs)) if isinstance(leaf_key, TensorKey)
+    }
     outputs: dict[Node, int] = {}
     result_leaves, results = pytree.flatten(result)
     try:
@@ -648,13 +650,19 @@ def _donation(
     leaves = leaves_of(binder, key.structure, donated)
     leaves |= {leaf.position for k, leaf in enumerate(key.leaves) if k in leaves and isinstance(leaf, SameKey)}
     tensors = [k for k, leaf in enumerate(key.leaves) if isinstance(leaf, (TensorKey, NumberKey))]
-    given = [n for n, k in enumerate(tensors) if k in leaves and isinstance(key.leaves[k], TensorKey)]
-    if not given:
+    donated_inputs = [n for n, k in enumerate(tensors) if k in leaves and isinstance(key.leaves[k], TensorKey)]
+    if not donated_inputs:
         return None
     inputs = [i for i, node in enumerate(staged.graph.inputs) if node.attrs["role"] is Role.ARGUMENT]
-    staged.donated = matched([inputs[n] for n in given if n not in handed], staged.graph)
+    staged.donated = matched([inputs[n] for n in donated_inputs if n not in handed], staged.graph)
     paths = binder.paths(key.structure)
-    return Donation(given, [inputs[n] for n in given], [paths[tensors[n]] for n in given], handed, staged.donated)
+    return Donation(
+        donated_inputs,
+        [inputs[n] for n in donated_inputs],
+        [paths[tensors[n]] for n in donated_inputs],
+        handed,
+        staged.donated,
+    )
 
 
 def _check_result(trace: Trace, value: Any, arguments: Sequence[Any]) -> None:

@@ -22,7 +22,7 @@ def check(one: ConcreteFunction, other: ConcreteFunction) -> None:
     for a, b in zip_longest(one.graph.nodes, other.graph.nodes):
         if a is None or b is None:
             raise _error(one, a or b, "one of them does more")
-        was, now = (text.node_text(n, own, locations=False) for n, own in zip((a, b), names))
+        was, now = (text.node_text(n, node_names, locations=False) for n, node_names in zip((a, b), names))
         if was != now:
             raise _error(one, a, f"``{was}`` the first time, and ``{now}`` the second")
     if text.to_text(one.graph, locations=False) != text.to_text(other.graph, locations=False):

@@ -33,21 +33,21 @@ class Sized:
         self.runs, self.packs = _Runs(), False
         self.parameter = "sizes"
         try:
-            own = inspect.signature(python)
+            signature = inspect.signature(python)
         except (TypeError, ValueError):
             return
-        given = list(own.parameters.values())
-        while self.parameter in own.parameters:
+        parameters = list(signature.parameters.values())
+        while self.parameter in signature.parameters:
             self.parameter += "_"
         sizes = inspect.Parameter(self.parameter, inspect.Parameter.POSITIONAL_ONLY)
-        self.__signature__ = own.replace(parameters=[sizes, *given])
+        self.__signature__ = signature.replace(parameters=[sizes, *parameters])
 
     def __call__(self, sizes: _Sizes, /, *args: Any, **kwargs: Any) -> Any:
         self.runs.any = True
         trace: Any = now().trace
         if trace is None:
             return self._python(*args, **kwargs)
-        trace.sizes = found = Sizes(*sizes)
+        trace.sizes = sizes_taken = Sizes(*sizes)
         try:
             result = tensor_range.materialize(self._python(*args, **kwargs))
             values_set = [] if trace.guard_builder is None else trace.guard_builder.written_values()
@@ -56,7 +56,7 @@ class Sized:
             self.packs |= dynamic_list.pack(result)
             return result
         except (TraceEnd, Exception):
-            if found.end_trace:
+            if sizes_taken.end_trace:
                 return None
             raise
 
@@ -82,8 +82,8 @@ class SizedCalls:
             self._sized.runs.any = False
             try:
                 result = self.run(sizes, *args, **kwargs)
-            except SizeKnownError as found:
-                sizes = _with(sizes, found)
+            except SizeKnownError as error:
+                sizes = _with(sizes, error)
                 are_found = True
             except Exception:
                 if are_found or not self._sized.runs.any:
@@ -94,12 +94,12 @@ class SizedCalls:
                 return dynamic_list.unpack(result) if self._sized.packs else result
 
 
-def _with(sizes: _Sizes, found: SizeKnownError) -> _Sizes:
+def _with(sizes: _Sizes, error: SizeKnownError) -> _Sizes:
     """The sizes with the one that was found; those behind it may be others."""
     rooms, lengths = sizes
-    if found.size > _MOST:
-        raise ArgumentError("convert", f"a tensor or a list would have {found.size} items.")
-    if found.kind == LENGTH:
-        return rooms, (*lengths[: found.number], found.size)
-    rooms = (*rooms, *[0] * (found.number + 1 - len(rooms)))
-    return (*rooms[: found.number], max(found.size, rooms[found.number]), *rooms[found.number + 1 :]), ()
+    if error.size > _MOST:
+        raise ArgumentError("convert", f"a tensor or a list would have {error.size} items.")
+    if error.kind == LENGTH:
+        return rooms, (*lengths[: error.number], error.size)
+    rooms = (*rooms, *[0] * (error.number + 1 - len(rooms)))
+    return (*rooms[: error.number], max(error.size, rooms[error.number]), *rooms[error.number + 1 :]), ()

@@ -54,16 +54,16 @@ class _Family:
         """The leaves of a key with those places open that vary and are not pinned."""
         if self.is_pinned:
             return leaves
-        found = list(leaves)
+        generalized = list(leaves)
         for k, axis in self.open - self.pinned.keys():
-            leaf = found[k]
+            leaf = generalized[k]
             if isinstance(leaf, TensorKey):
                 if _can_vary(leaf.shape[axis]):
                     shape = (*leaf.shape[:axis], None, *leaf.shape[axis + 1 :])
-                    found[k] = TensorKey(shape, leaf.dtype, self._declared(k, leaf), leaf.is_weak)
+                    generalized[k] = TensorKey(shape, leaf.dtype, self._declared(k, leaf), leaf.is_weak)
             elif isinstance(leaf, ValueKey) and _is_any(leaf):
-                found[k] = NumberKey(leaf.kind)
-        return tuple(found)
+                generalized[k] = NumberKey(leaf.kind)
+        return tuple(generalized)
 
     def _declared(self, k: int, leaf: TensorKey) -> tuple[Any, ...]:
         """The shape that a leaf has where no extent is 0 or 1."""

@@ -119,12 +119,12 @@ class Function(Dispatcher, Generic[P, R]):
             if own_args is not args or own_kwargs is not kwargs:
                 return self(*own_args, **own_kwargs)
             request = self._request(args, kwargs)
-            found = self._tracer.lookup(request)
-            if found is not None:
-                result = found.concrete.call_leaves(request.leaves)
+            variant = self._tracer.lookup(request)
+            if variant is not None:
+                result = variant.concrete.call_leaves(request.leaves)
             elif self._tracer.may_trace(request):
                 try:
-                    found, result = self._tracer.trace_and_call(request, lambda: self._run_inline(args, kwargs))
+                    variant, result = self._tracer.trace_and_call(request, lambda: self._run_inline(args, kwargs))
                 finally:
                     self._take_native_calls()  # without those of a signature that was dropped for it
             else:
@@ -135,12 +135,12 @@ class Function(Dispatcher, Generic[P, R]):
             return self._call_sized(args, kwargs)
         except BaseException as error:
             raise of_user(error)  # noqa: B904  # the very error
-        if found is None:
+        if variant is None:
             return result
-        found.python_calls += 1
+        variant.python_calls += 1
         form = len(args), tuple(kwargs)
-        if found.guards is not None and found.is_missed(form):
-            self._add_native_call(found, form, args, kwargs)
+        if variant.guards is not None and variant.is_missed(form):
+            self._add_native_call(variant, form, args, kwargs)
         return result
 
     def _call_sized(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -203,30 +203,30 @@ class Function(Dispatcher, Generic[P, R]):
         positional, kwargs = self._binder.split(self._signature.convert(self._binder.bind(args, kwargs)))
         return tuple(positional), kwargs
 
-    def _add_native_call(self, found: Variant, form: CallForm, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _add_native_call(self, variant: Variant, form: CallForm, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Let native code answer calls like this one from now on, if it can; if it cannot, say why when it is so
         again."""
-        native = self._native_call(found, args, kwargs)
+        native = self._native_call(variant, args, kwargs)
         if isinstance(native, Refusal):
-            if found.is_refused_again(form, native) and not native.is_wanted:
+            if variant.is_refused_again(form, native) and not native.is_wanted:
                 _report().warn_refused(self._options.name, native)
             return
-        found.native_calls[form] = native
+        variant.native_calls[form] = native
         self._take_native_calls()
         entry.when_enabled(_use_slots)
-        problem = entry.problem() if found.python_calls > 1 and entry.is_due() else None
-        if found.is_refused_again(form, Refusal(problem, _NO_ENTRY) if problem else None):
+        problem = entry.problem() if variant.python_calls > 1 and entry.is_due() else None
+        if variant.is_refused_again(form, Refusal(problem, _NO_ENTRY) if problem else None):
             _report().warn_refused("hybridflow", Refusal(problem or "", _NO_ENTRY))
 
-    def _native_call(self, found: Variant, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NativeCall | Refusal:
+    def _native_call(self, variant: Variant, args: tuple[Any, ...], kwargs: dict[str, Any]) -> NativeCall | Refusal:
         """What answers such calls natively, or why nothing does."""
-        if found.guards is None:
+        if variant.guards is None:
             return Refusal("it is traced anew at each call")
-        if found.concrete.donation is not None:
+        if variant.concrete.donation is not None:
             return Refusal("it takes over the memory of arguments", is_wanted=True)
         if nan_checks.is_on:
             return Refusal("hf.debugging.enable_check_numerics is on", is_wanted=True)
-        return native_call_for(found.concrete, found.guards.program, self._binder, args, kwargs)
+        return native_call_for(variant.concrete, variant.guards.program, self._binder, args, kwargs)
 
     def _take_native_calls(self) -> None:
         """Let native code try what the cache holds now."""
@@ -378,10 +378,10 @@ class Function(Dispatcher, Generic[P, R]):
     def _is_importable(self, name: str) -> bool:
         """Whether another process finds the function by its name."""
         module = getattr(self, "__module__", "__main__")
-        found: Any = None if module == "__main__" else sys.modules.get(module)
+        value: Any = None if module == "__main__" else sys.modules.get(module)
         for part in name.split("."):
-            found = getattr(found, part, None)
-        return found is self
+            value = getattr(value, part, None)
+        return value is self
 
     # Looking inside
 
@@ -496,9 +496,9 @@ class Function(Dispatcher, Generic[P, R]):
         if self._sized is not None and current.trace is None:
             return self._sized.run.tune(self._sized.sizes, *args, runs=runs, **kwargs)
         request = self._measured_request("tune", args, kwargs)
-        found = tuning.tune(self._answering(request), request.leaves, runs)
+        tuning_result = tuning.tune(self._answering(request), request.leaves, runs)
         self.cache_clear()
-        return found
+        return tuning_result
 
     def _measured_request(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The arguments of a call that is run to be measured."""

@@ -111,10 +111,10 @@ def hide_recorder(error: BaseException | None) -> None:
 
 def failed_guard_cause(guards: Guards) -> Cause | None:
     """Which value is another one, for a signature whose guards do not hold."""
-    found = failure(guards.steps)
-    if found is None:
+    failed = failure(guards.steps)
+    if failed is None:
         return None  # another thread put it back
-    position, value = found
+    position, value = failed
     now = describe(value[0]) if value else "missing"
     return captured_value_cause(guards.texts[position], _expected(guards.steps[position]), now)
 

@@ -23,10 +23,10 @@ class InputSignature:
     __slots__ = ("_binder", "_is_named", "_keys", "_structures", "specs")
 
     def __init__(self, specs: Sequence[Any], binder: Binder) -> None:
-        given, specs = len(specs), binder.gathered(specs)
+        spec_count, specs = len(specs), binder.gathered(specs)
         if len(specs) > len(binder.parameters):
             raise ArgumentError(
-                binder.name, f"input_signature has {given} entries for {len(binder.parameters)} parameters."
+                binder.name, f"input_signature has {spec_count} entries for {len(binder.parameters)} parameters."
             )
         self._binder = binder
         flat = [pytree.flatten(spec) for spec in specs]
@@ -53,8 +53,8 @@ class InputSignature:
     def _key(self, leaves: list[Any], values: tuple[Any, ...]) -> tuple[list[Any], Key]:
         structure = pytree.flatten(values)[1]
         paths = self._binder.paths(structure)
-        given = len(self._keys)
-        rest = tuple(leaf_key(v, p, self._binder.name) for p, v in zip(paths[given:], leaves[given:]))
+        spec_count = len(self._keys)
+        rest = tuple(leaf_key(v, p, self._binder.name) for p, v in zip(paths[spec_count:], leaves[spec_count:]))
         if self._is_named:
             check_names(self._binder.name, paths, self._keys, leaves)
         keys = [k.for_shape(x.shape) if isinstance(x, Tensor) else k for k, x in zip(self._keys, leaves)]

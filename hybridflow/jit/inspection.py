@@ -140,18 +140,18 @@ def _anonymous(text: str) -> list[str]:
     """Lines of a program without what says only where they come from.  Values are called by their distance: how many
     lines above they are made."""
     lines: list[str] = []
-    made: dict[str, int] = {}
+    made_at: dict[str, int] = {}
     for number, line in enumerate(text.splitlines()):
         shown = re.sub(r"\s*# .*$", "", line) if number else re.sub(r'graph ("[^"]*"|\w+)', "graph", line)
         start = _MAKES.match(shown)
         parts = _VALUE.split(shown)
         names = _VALUE.findall(shown)
         if number and start is None and "=" in shown and names:
-            made.update(dict.fromkeys(names[:1], number))  # several results, or a body's arguments
-        told = [f"%{made[name] - number}" if name in made else name for name in names]
+            made_at.update(dict.fromkeys(names[:1], number))  # several results, or a body's arguments
+        told = [f"%{made_at[name] - number}" if name in made_at else name for name in names]
         shown = parts[0] + "".join(f"{name}{part}" for name, part in zip(told, parts[1:]))
         if start is not None:
-            made[start[2]] = number
+            made_at[start[2]] = number
             shown = start[1] + shown.lstrip().partition(": ")[2]
         lines.append(shown)
     return lines
@@ -302,7 +302,9 @@ def memory_plan(functions: Sequence[ConcreteFunction]) -> Table:
     for f in functions:
         executable = f.executable
         program = getattr(executable, "program", None)
-        given = {} if f.donation is None else {k: i for i, k in f.donation.results.items() if i in executable.in_place}
+        donated = (
+            {} if f.donation is None else {k: i for i, k in f.donation.results.items() if i in executable.in_place}
+        )
         for role, nodes in (("input", f.graph.inputs), ("output", f.graph.outputs)):
             for k, node in enumerate(nodes):
                 kind = node.attrs["role"].value if role == "input" else role
@@ -310,8 +312,8 @@ def memory_plan(functions: Sequence[ConcreteFunction]) -> Table:
                 size = node.type.size * node.type.dtype.itemsize if node.type.is_static else None
                 if role == "input" and f.donation is not None and k in f.donation.inputs:
                     kind = "donated argument"
-                if role == "output" and k in given:
-                    label, size = f"in the memory of {f.graph.inputs[given[k]].attrs['name']}", 0
+                if role == "output" and k in donated:
+                    label, size = f"in the memory of {f.graph.inputs[donated[k]].attrs['name']}", 0
                 rows.append((f.name, kind, label, str(node.type), size))
         if program is not None:
             for i, node in sorted(f.graph.updates.items()):

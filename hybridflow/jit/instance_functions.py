@@ -88,10 +88,10 @@ class InstanceTable:
                 del table[number]
 
         reference = weakref.ref(instance, forget)
-        made = Held(reference, make(reference))
-        held = table.setdefault(number, made)
+        fresh = Held(reference, make(reference))
+        held = table.setdefault(number, fresh)
         if held.instance() is not instance:
-            held = table[number] = made
+            held = table[number] = fresh
         _tables.add(weakref.ref(self, _tables.discard))
         _listen()
         return held.strong or held.weak()

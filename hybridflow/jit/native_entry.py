@@ -67,11 +67,11 @@ def native_call_for(
     Calls in which a check fails are made again there if ``repeats`` says so.  ``turned`` says of leaves that are
     tensors whether their elements lie in the order of the axes reversed, for which ``concrete`` was traced then; one
     that lies otherwise than it says is not taken.  Of leaves that are not named there such a tensor is copied."""
-    given, names = (*args, *kwargs.values()), tuple(kwargs)
+    values, names = (*args, *kwargs.values()), tuple(kwargs)
     try:
-        if any(not isinstance(x._array, np.ndarray) for x in _tensors_in(given)):
-            return _call_elsewhere(concrete, guards, binder, given, names)
-        return _native_call_for(concrete, guards, binder, given, names, repeats, turned)
+        if any(not isinstance(x._array, np.ndarray) for x in _tensors_in(values)):
+            return _call_elsewhere(concrete, guards, binder, values, names)
+        return _native_call_for(concrete, guards, binder, values, names, repeats, turned)
     except _InPythonError as error:
         return error.refusal
 
@@ -80,7 +80,7 @@ def _native_call_for(
     concrete: ConcreteFunction,
     guards: GuardProgram | None,
     binder: Binder,
-    given: Sequence[Any],
+    values: Sequence[Any],
     names: tuple[str, ...],
     repeats: bool,
     turned: Mapping[int, bool] | None,
@@ -102,7 +102,7 @@ def _native_call_for(
     is_looked_at = program.polls_interrupts and bool(concrete.graph.updates)
     _require(not is_looked_at, "it assigns variables, and a loop in it can be interrupted")
     reader = _Arguments(concrete, program.inputs, turned)
-    arguments, defaults = reader.of_call(binder, given, names)
+    arguments, defaults = reader.of_call(binder, values, names)
     nodes = list(native.flatten_arguments(arguments))
     device = concrete.staged.device_for(reader.arguments)
     _require(device == devices.CPU, "its arguments and variables lie on several devices", "move them to one")
@@ -156,14 +156,14 @@ def _call_elsewhere(
     concrete: ConcreteFunction,
     guards: GuardProgram | None,
     binder: Binder,
-    given: Sequence[Any],
+    values: Sequence[Any],
     names: tuple[str, ...],
 ) -> native_call.NativeCall:
     """For calls with tensors of a GPU: native code looks at guards and at how the arguments are nested, and Python at
     the types of the tensors."""
     _require(not concrete.depends_on_identity, "it asks which tensors are one object, and some lie on a GPU")
     reader = _Arguments(concrete, None)
-    arguments, defaults = reader.of_call(binder, given, names)
+    arguments, defaults = reader.of_call(binder, values, names)
     nodes = native.flatten_arguments(arguments)
     has_numbers = any(isinstance(node, (native.IntArg, native.SameArg)) for node in nodes)
     _require(not has_numbers, "an argument is an int that may have any value, and tensors lie on a GPU")
@@ -248,11 +248,11 @@ class _Arguments:
         return [self._given.get(k) for k in sorted(self._inputs.values())]
 
     def of_call(
-        self, binder: Binder, given: Sequence[Any], names: tuple[str, ...]
+        self, binder: Binder, values: Sequence[Any], names: tuple[str, ...]
     ) -> tuple[list[native.Argument], list[Any]]:
         """The arguments of a call, the last of which are for the defaults that are returned, too."""
-        places, defaults = binder.slots(len(given) - len(names), names, self._structure)
-        arguments = [self.argument(value, *place) for value, place in zip(given, places, strict=True)]
+        places, defaults = binder.slots(len(values) - len(names), names, self._structure)
+        arguments = [self.argument(value, *place) for value, place in zip(values, places, strict=True)]
         looked_at = [(value, s, first) for value, s, first in defaults if not self.is_fixed(s, first)]
         arguments += [self.argument(*default) for default in looked_at]
         return arguments, [value for value, *_ in looked_at]
@@ -339,7 +339,7 @@ def _is_plain_class(kind: type, names: Sequence[str]) -> bool:
     """Whether reading these attributes of an instance runs no code of the user's."""
     stored = [next((base.__dict__[name] for base in kind.__mro__ if name in base.__dict__), None) for name in names]
     plain = (types.MemberDescriptorType, type(None))
-    has_code = [not isinstance(found, plain) and hasattr(type(found), "__get__") for found in stored]
+    has_code = [not isinstance(attribute, plain) and hasattr(type(attribute), "__get__") for attribute in stored]
     return kind.__getattribute__ is object.__getattribute__ and not any(has_code)
 
 
@@ -350,23 +350,23 @@ def argument_inputs(concrete: ConcreteFunction) -> list[int]:
 
 def _minimums(nodes: Sequence[native.Argument]) -> dict[str, int]:
     """Open extents are 2 or more: 0 and 1 have programs of their own."""
-    found = [extent for node in nodes if isinstance(node, native.TensorArg) for extent in node.shape]
-    found += [node.extent for node in nodes if isinstance(node, native.IntArg)]
-    return {name: LEAST for extent in found for name in symbols(extent)}
+    extents = [extent for node in nodes if isinstance(node, native.TensorArg) for extent in node.shape]
+    extents += [node.extent for node in nodes if isinstance(node, native.IntArg)]
+    return {name: LEAST for extent in extents for name in symbols(extent)}
 
 
 # What comes from outside
 
 
 def _captures(concrete: ConcreteFunction, nodes: Sequence[native.Argument]) -> list[native_call.Capture]:
-    given = {id(node.reference()) for node in nodes if isinstance(node, native.ObjectArg)}
+    passed = {id(node.reference()) for node in nodes if isinstance(node, native.ObjectArg)}
     captures: list[native_call.Capture] = []
     for i, source in enumerate(concrete.staged.sources):
         if isinstance(source, State):
             variable = source.variable
             on_cpu = isinstance(variable._tensor._array, np.ndarray)
             _require(on_cpu, f"the variable {variable.name!r} lies on another device than the arguments")
-            _require(source.is_held or id(variable) in given, "a variable among the arguments is inside of an object")
+            _require(source.is_held or id(variable) in passed, "a variable among the arguments is inside of an object")
             captures.append(native_call.VariableInput(i, variable, borrowed=not source.is_held))
         elif isinstance(source, Tensor):
             array = source._array

@@ -73,10 +73,10 @@ def profile(
     tasks = executable.program.tasks
     timer = KernelTimer(executable, arrays, changed)
     seconds = _times(timer, runs) if tasks else []
-    found = dict(timer.by_kernel(seconds))
-    kernels = list(found)
-    of_kernels = np.stack(list(found.values()), 1) if found else np.zeros((0, 0))
-    medians = np.median(of_kernels, axis=0) if found else np.zeros(0)
+    by_kernel = dict(timer.by_kernel(seconds))
+    kernels = list(by_kernel)
+    of_kernels = np.stack(list(by_kernel.values()), 1) if by_kernel else np.zeros((0, 0))
+    medians = np.median(of_kernels, axis=0) if by_kernel else np.zeros(0)
     rows = []
     for position in np.argsort(-medians, kind="stable"):
         low, high = np.quantile(of_kernels[:, position], (0.25, 0.75))
@@ -103,16 +103,16 @@ class KernelTimer:
 
     def run(self) -> np.ndarray:
         """Run once; the seconds that each task took."""
-        given = [array.copy() if i in self.changed else array for i, array in enumerate(self.arrays)]
+        inputs = [array.copy() if i in self.changed else array for i, array in enumerate(self.arrays)]
         self.host.begin()
-        self.executable.compute(given, self.executable.in_place, self.host.struct)
+        self.executable.compute(inputs, self.executable.in_place, self.host.struct)
         return self.host.seconds()
 
     def by_kernel(self, seconds: Sequence[np.ndarray]) -> Iterator[tuple[int, np.ndarray]]:
         """For each kernel its number in the program, and the seconds that it took in each run."""
-        found = np.array(seconds)
+        times = np.array(seconds)
         for number in sorted(set(self.tasks)) if len(seconds) else ():
-            yield number, found[:, np.equal(self.tasks, number)].sum(axis=1)
+            yield number, times[:, np.equal(self.tasks, number)].sum(axis=1)
 
 
 def _times(timer: KernelTimer, runs: int | None) -> list[np.ndarray]:

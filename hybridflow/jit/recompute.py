@@ -75,9 +75,9 @@ class _Watcher(VariableWatcher):
 
     __slots__ = ("_captured", "_known")
 
-    def __init__(self, given: Sequence[Tensor]) -> None:
+    def __init__(self, tensors: Sequence[Tensor]) -> None:
         super().__init__()
-        self._known = {id(x): x for x in given}
+        self._known = {id(x): x for x in tensors}
         self._captured: dict[int, Tensor] = {}
 
     @property
@@ -135,9 +135,9 @@ class _Again:
             *(_own_tensors(x) for x in tensors),
             *(parts or [variable for variable, _ in self._reads[: self._trained]]),
         ]
-        given = iter(sources)
+        rest = iter(sources)
         sources += self._captured
-        leaves = [next(given) if isinstance(x, Tensor) else x for x in self._leaves]
+        leaves = [next(rest) if isinstance(x, Tensor) else x for x in self._leaves]
         args, kwargs = pytree.unflatten(self._structure, leaves)
         with GradientTape(watch_accessed_variables=False) as tape:
             tape.watch([x for x in sources if is_float(x.dtype)])
@@ -156,13 +156,13 @@ class _Again:
             region._held[id(variable)] = CapturedVariable(variable, stand_in, None)
         with region.entered():
             f = converted(self._f, "recompute_grad")
-            found = self._gradients(f, stand_ins[:count], cotangents, stand_ins[count : count + self._trained])
+            gradients = self._gradients(f, stand_ins[:count], cotangents, stand_ins[count : count + self._trained])
         effects = [variable for variable in region.assigned if variable is ORDER]
-        outputs = [*(g for g in found if g is not None), *map(region.value_of, effects)]
+        outputs = [*(g for g in gradients if g is not None), *map(region.value_of, effects)]
         operands = all_operands([(region, outputs)])
         graph = region.graph("recompute_grad", stand_ins, operands, outputs)
         results = iter(run_graph(graph, [*inputs, *operands]))
-        totals = [None if g is None else next(results) for g in found]
+        totals = [None if g is None else next(results) for g in gradients]
         for order, token in zip(effects, results):
             order.assign(token)
         return totals

@@ -138,8 +138,8 @@ def folded(profile: Profile, notes: dict[str, dict[str, Any]]) -> list[Folded]:
         note = notes.get(row["kernel"], {})
         key = (row["ops"], row["lines"], row["bytes"], row["flops"], note.get("schedule"), note.get("note"))
         groups.setdefault(key, []).append(row)
-    found = [Folded(rows[0], len(rows), sum(row["µs"] for row in rows)) for rows in groups.values()]
-    return sorted(found, key=lambda one: -one.microseconds)
+    groups_of_rows = [Folded(rows[0], len(rows), sum(row["µs"] for row in rows)) for rows in groups.values()]
+    return sorted(groups_of_rows, key=lambda one: -one.microseconds)
 
 
 def of_function(concrete: ConcreteFunction, explanation: Explanation, profile: Profile) -> str:
@@ -222,10 +222,10 @@ def _source(concrete: ConcreteFunction, profile: Profile) -> str:
     total = sum(times.values()) or 1.0
     parts = []
     for file in sorted({file for file, _ in times}):
-        own = sorted(line for name, line in times if name == file)
+        lines_run = sorted(line for name, line in times if name == file)
         rows: list[Any] = []
         last = 0
-        for line in sorted({n for one in own for n in range(max(1, one - _AROUND), one + _AROUND + 1)}):
+        for line in sorted({n for one in lines_run for n in range(max(1, one - _AROUND), one + _AROUND + 1)}):
             text = linecache.getline(file, line)
             if not text:
                 continue

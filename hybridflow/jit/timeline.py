@@ -227,11 +227,11 @@ class _Recorded:
 
     def described(self, program: Any, task: int) -> tuple[str, dict[str, Any]]:
         """The name of the kernel of a task of a program, and what there is to say of it."""
-        found = self._details.get((id(program), task))  # programs live as long as the notes of their runs
-        if found is None:
+        description = self._details.get((id(program), task))  # programs live as long as the notes of their runs
+        if description is None:
             info = program.kernels[program.tasks[task]]
             details: dict[str, Any] = {"function": self._graph.name, "ops": ", ".join(info.ops)}
             details["where"] = ", ".join(map(short_location, info.lines))
             details |= {name: value for name in ("bytes", "flops") if (value := getattr(info, name)) is not None}
-            found = self._details[id(program), task] = info.name, details
-        return found
+            description = self._details[id(program), task] = info.name, details
+        return description

@@ -179,7 +179,7 @@ class TraceCache:
             self._evict()
 
     def _evict(self) -> None:
-        variants = [variant for found in self._variants.values() for variant in found]
+        variants = [variant for siblings in self._variants.values() for variant in siblings]
         for variant in variants:
             variant.note_native_use(self._tick)
         variants.sort(key=lambda variant: variant.used)
@@ -193,8 +193,8 @@ class TraceCache:
     def variants(self) -> list[Variant]:
         """Oldest first."""
         with self._lock:
-            found = [variant for variants in self._variants.values() for variant in variants]
-        return sorted(found, key=lambda variant: variant.made)
+            all_variants = [variant for variants in self._variants.values() for variant in variants]
+        return sorted(all_variants, key=lambda variant: variant.made)
 
     def count_calls(self) -> int:
         """How many calls the variants have answered."""
@@ -214,8 +214,8 @@ class TraceCache:
 
     def native_calls(self) -> tuple[NativeCall, ...]:
         """What native code tries, the latest first."""
-        found = [s for variant in self.variants() for s in variant.native_calls.values()]
-        return tuple(reversed(found))
+        calls = [s for variant in self.variants() for s in variant.native_calls.values()]
+        return tuple(reversed(calls))
 
     def bindings(self) -> list[tuple[Callable[..., Any], Variant]]:
         """What finds the variants of calls where native code does not answer, see ``entry.binding``, the latest

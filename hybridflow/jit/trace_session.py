@@ -70,9 +70,9 @@ class TraceSession:
         Functions that ran unseen are remembered, so that the next recording sees them; that is not worth a word.
         """
         known = {id(reference()) for reference in self._untracked_reason}
-        found = [f for f in _functions_of(recording.untracked) if id(f) not in known]
-        self._untracked_reason += map(weakref.ref, found)
-        if strict or not found or len(recording.reasons) > 1:
+        functions = [f for f in _functions_of(recording.untracked) if id(f) not in known]
+        self._untracked_reason += map(weakref.ref, functions)
+        if strict or not functions or len(recording.reasons) > 1:
             self._report.warn_untracked(recording, strict)
 
 

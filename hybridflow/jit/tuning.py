@@ -122,10 +122,10 @@ def _fastest(times: dict[str, np.ndarray], usual: str) -> str:
     """The schedule that takes least, unless that is little less than the usual one, or chance."""
 
     def ratio(schedule: str) -> float:
-        own, others = times[schedule], np.maximum(times[usual], 1e-12)
+        durations, others = times[schedule], np.maximum(times[usual], 1e-12)
         # Other programs make medians long, and what was not interrupted is short: both have to say the same.
-        found = max(float(np.median(own / others)), float(own.min() / others.min()))
-        return found if np.mean(own < others) >= SURE else 1.0
+        quotient = max(float(np.median(durations / others)), float(durations.min() / others.min()))
+        return quotient if np.mean(durations < others) >= SURE else 1.0
 
     best = min(times, key=ratio)
     return best if ratio(best) < GAIN else usual
@@ -135,7 +135,7 @@ def _by_facts(candidates: Sequence[_Candidate]) -> dict[str, tuple[int, dict[str
     """For each kernel with several schedules, by its facts: its number, and the seconds that each schedule took in each
     run.  Kernels of the same facts have the same code: they count together."""
     numbers: dict[str, int] = {}
-    found: dict[str, dict[str, np.ndarray]] = defaultdict(dict)
+    by_facts: dict[str, dict[str, np.ndarray]] = defaultdict(dict)
     for candidate in candidates:
         here: dict[tuple[str, str], np.ndarray] = {}
         for number, of_runs in candidate.timer.by_kernel(candidate.seconds):
@@ -145,5 +145,5 @@ def _by_facts(candidates: Sequence[_Candidate]) -> dict[str, tuple[int, dict[str
                 key = kernel.facts, kernel.schedule
                 here[key] = here.get(key, 0.0) + of_runs
         for (facts, schedule), of_runs in here.items():
-            found[facts].setdefault(schedule, of_runs)  # those that have few begin anew: the first time counts
-    return {facts: (numbers[facts], times) for facts, times in found.items()}
+            by_facts[facts].setdefault(schedule, of_runs)  # those that have few begin anew: the first time counts
+    return {facts: (numbers[facts], times) for facts, times in by_facts.items()}

@@ -78,7 +78,7 @@ def run_graph(graph: Graph, inputs: Sequence[Tensor], functions: Functions = ())
 def _run(program: Program, inputs: Sequence[Tensor]) -> list[Tensor]:
     staged, places = program
     outputs = [] if staged is None else staged(inputs)
-    return [inputs[k] if given else outputs[k] for given, k in places]
+    return [inputs[k] if is_input else outputs[k] for is_input, k in places]
 
 
 def _recorded(graph: Graph, inputs: Sequence[Tensor]) -> list[Tensor]:
@@ -106,10 +106,10 @@ def _compiled(graph: Graph, functions: Functions = ()) -> Program:
     trace.functions[:] = functions
     inputs = [trace.argument(node.type, f"x{k}") for k, node in enumerate(graph.inputs)]
     with tracing(trace):
-        found = [trace.node_of(x) for x in _recorded(graph, inputs)]
+        nodes = [trace.node_of(x) for x in _recorded(graph, inputs)]
     positions = {node: k for k, node in enumerate(trace.inputs)}
-    outputs = {node: k for k, node in enumerate(dict.fromkeys(node for node in found if node not in positions))}
-    places = [(True, positions[node]) if node in positions else (False, outputs[node]) for node in found]
+    outputs = {node: k for k, node in enumerate(dict.fromkeys(node for node in nodes if node not in positions))}
+    places = [(True, positions[node]) if node in positions else (False, outputs[node]) for node in nodes]
     return CompiledTrace(trace, tuple(outputs), False) if outputs or functions else None, places
 
 
@@ -227,9 +227,9 @@ def over_examples(
     region = Examples(name, size, generators, axis)
     stand_ins = [region.example_of(x, f"x{k}") for k, x in enumerate(xs)]
     with region.entered():
-        made = body(stand_ins)
+        results_of_body = body(stand_ins)
     variables = [variable for variable in region.assigned if id(variable) not in region.split]
-    outputs = [*(x for x in made if x is not None), *map(region.value_of, variables)]
+    outputs = [*(x for x in results_of_body if x is not None), *map(region.value_of, variables)]
     operands = all_operands([(region, outputs)])
     graph = region.graph(name, [x for x, _ in region.batched], operands, outputs)
     graph = _live(graph)
@@ -253,11 +253,11 @@ def over_examples(
     for variable, value, differs in zip(variables, results[count:], flags[count:]):
         _assign(name, variable, value, differs)
     rest = iter(zip(results[:count], flags))
-    pairs = [(None, False) if x is None else next(rest) for x in made]
+    pairs = [(None, False) if x is None else next(rest) for x in results_of_body]
     return [x for x, _ in pairs], [flag for _, flag in pairs]
 
 
-def _in_order(graph: Graph, inputs: list[Tensor], own: list[bool]) -> tuple[Graph, list[Tensor], list[bool]]:
+def _in_order(graph: Graph, inputs: list[Tensor], stacked: list[bool]) -> tuple[Graph, list[Tensor], list[bool]]:
     """The graph with what the last exchange before it returned as an input more, and that of its own last one as an
     output more."""
     trace: Any = now().trace
@@ -265,7 +265,7 @@ def _in_order(graph: Graph, inputs: list[Tensor], own: list[bool]) -> tuple[Grap
     last = as_tensor(0, "exchange", int32) if last is None else last
     node = parameter(last.type, EXCHANGED)
     wider = Graph(graph.name, (*graph.inputs, node), graph.nodes, (*graph.outputs, node))
-    return wider, [*inputs, last], [*own, False]
+    return wider, [*inputs, last], [*stacked, False]
 
 
 def _assign(name: str, variable: Variable, value: Tensor, differs: bool) -> None:
@@ -289,14 +289,14 @@ def _live(graph: Graph) -> Graph:
     return Graph(graph.name, graph.inputs, tuple([n for n in graph.nodes if n in live]), graph.outputs)
 
 
-def _one_after_another(graph: Graph, own: int, size: Extent) -> tuple[Graph, tuple[bool, ...]]:
+def _one_after_another(graph: Graph, carried: int, size: Extent) -> tuple[Graph, tuple[bool, ...]]:
     """A loop over the examples."""
     b = GraphBuilder(TABLE, graph.name)
     xs = [
-        b.parameter(n.type.with_shape((size, *n.shape)) if k < own else n.type, f"x{k}")
+        b.parameter(n.type.with_shape((size, *n.shape)) if k < carried else n.type, f"x{k}")
         for k, n in enumerate(graph.inputs)
     ]
-    whole = b.scan(*xs, body=graph, carries=0, stacked=own, length=size, reverse=False)
+    whole = b.scan(*xs, body=graph, carries=0, stacked=carried, length=size, reverse=False)
     return b.finish(b.results(whole)), (True,) * len(graph.outputs)
 
 

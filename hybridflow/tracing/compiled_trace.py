@@ -247,10 +247,10 @@ class CompiledTrace:
     @property
     def devices(self) -> list[str]:
         """Where it has been compiled for."""
-        found: set[str] = set()
+        names: set[str] = set()
         for (where, *_), executable in self._executables.items():
-            found.update((where,) if isinstance(where, str) else executable.devices)
-        return sorted(found)
+            names.update((where,) if isinstance(where, str) else executable.devices)
+        return sorted(names)
 
     def run_donating(self, arguments: Sequence[Tensor], giving: BufferDonation) -> tuple[list[Tensor], set[int]]:
         """Run, where no trace goes on and no tape is active, on arguments of which some are given up.  Also returns the
@@ -394,7 +394,7 @@ class CompiledTrace:
             done = run_in_place([v._gate for v in variables], write_in_place)
         if done is None:
             done = compute(())
-            self._publish(variables, done[1], own=True)
+            self._publish(variables, done[1], is_exclusive=True)
         return [wrap(out) for out in done[0]]
 
     def _run_to_keep(self, executable: Any, inputs: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
@@ -402,7 +402,7 @@ class CompiledTrace:
         if not self._updates:
             return self._computed(executable, inputs), []
         outputs, updates = executable.compute([x._array for x in inputs])
-        new = self._publish(self._updated_variables(), updates, own=False)
+        new = self._publish(self._updated_variables(), updates, is_exclusive=False)
         return [wrap(out) for out in outputs], new
 
     def _computed(self, executable: Any, inputs: Sequence[Tensor]) -> list[Tensor]:
@@ -417,7 +417,7 @@ class CompiledTrace:
         return [wrap(out) for out in executable.compute([x._array for x in inputs])[0]]
 
     @staticmethod
-    def _publish(variables: Sequence[Variable], arrays: Sequence[Any], own: bool) -> list[Tensor]:
+    def _publish(variables: Sequence[Variable], arrays: Sequence[Any], is_exclusive: bool) -> list[Tensor]:
         """Let variables have new values, whose memory is their own or not."""
         if not variables:
             return []
@@ -426,7 +426,7 @@ class CompiledTrace:
         for variable, (_, old), new in zip(variables, before, tensors):
             transaction.note(variable, old, new)
         # First whose memory it is: a reader meanwhile takes it for visible, which is safe (see Variable._current).
-        set_all(_set_own, variables, tensors if own else [None] * len(tensors))
+        set_all(_set_own, variables, tensors if is_exclusive else [None] * len(tensors))
         set_all(_set_tensor, variables, tensors)
         return tensors
 
@@ -506,10 +506,13 @@ class CompiledTrace:
             for tape in current.tapes:
                 if tape.watches(self._variable(read)):
                     tape.watch_read(self._variable(read), value)
-        given = {read.node: value for read, value in reads.items()}
-        if given:
-            results = [given[n] if isinstance(given.get(n), Tensor) else x for n, x in zip(derivative.results, results)]
-        pullback = _Pullback(derivative, values, results, given, outer, sizes)
+        values_read = {read.node: value for read, value in reads.items()}
+        if values_read:
+            results = [
+                values_read[n] if isinstance(values_read.get(n), Tensor) else x
+                for n, x in zip(derivative.results, results)
+            ]
+        pullback = _Pullback(derivative, values, results, values_read, outer, sizes)
         sources = tuple(known[group[0]] for group in watched)
         for tape in now().tapes:
             tape.record_custom(sources, pullback.outputs, pullback)
@@ -698,15 +701,15 @@ class _Program:
         results = self.staged(arguments, caller) if self.staged.graph.outputs else []
         inputs = self.staged._inputs(arguments) if self._inputs else []
 
-        def found(place: tuple[bool, int]) -> Tensor:
+        def node_of(place: tuple[bool, int]) -> Tensor:
             return inputs[place[1]] if place[0] else results[place[1]]
 
         return [
-            SparseGrad(builder, t.type, mapped(found, t.terms))
+            SparseGrad(builder, t.type, mapped(node_of, t.terms))
             if isinstance(t, SparseGrad)
             else None
             if t is None
-            else found(t)
+            else node_of(t)
             for t in self._totals
         ]
 
@@ -831,8 +834,8 @@ class _Derivative:
         sources = [self.sources[k] for k in moved]
         with tracing(trace):
             seeds = [(symbol(n), trace.argument(n.type, f"tangent{k}")) for k, n in enumerate(sources)]
-            found = forward(builder, _records(self._staged, symbol), seeds, through)
-            tangents = [found.get(id(symbol(node))) for node in results]
+            tangents_of = forward(builder, _records(self._staged, symbol), seeds, through)
+            tangents = [tangents_of.get(id(symbol(node))) for node in results]
             totals = [_apart(tangent, trace) for tangent in tangents]
             _take_extents(trace, self._staged.trace)
         return self._finished(trace, totals)

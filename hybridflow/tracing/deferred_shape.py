@@ -155,6 +155,6 @@ def _fitted(name: str, stage: str, array: np.ndarray, shape: tuple[Any, ...], is
             pass
     elif array.ndim == len(known) and all(n in (-1, m) for n, m in zip(known, array.shape)):
         return array
-    found = TensorType(array.shape, array.dtype)
+    actual = TensorType(array.shape, array.dtype)
     asked = "as many elements as the shape" if is_reshaped else "the shape"
-    raise ShapeError(stage, f"{name} returned {found}. Expected {asked} {tuple(shape)} that it was said to have.")
+    raise ShapeError(stage, f"{name} returned {actual}. Expected {asked} {tuple(shape)} that it was said to have.")

@@ -64,18 +64,18 @@ def check_shift(python: Python, a: Tensor, b: Tensor) -> None:
     fail_unless(elementwise.greater_equal(b, 0), python, (ValueError,), a, b)
 
 
-def check_power(a: Tensor, b: Tensor, made: Tensor) -> None:
+def check_power(a: Tensor, b: Tensor, power: Tensor) -> None:
     """A power of finite floats is one."""
     finite = elementwise.isfinite
     is_right = elementwise.logical_or(
-        finite(made), elementwise.logical_not(elementwise.logical_and(finite(a), finite(b)))
+        finite(power), elementwise.logical_not(elementwise.logical_and(finite(a), finite(b)))
     )
     fail_unless(is_right, operator.pow, (ZeroDivisionError, OverflowError), a, b)
 
 
-def check_integral(python: Python, x: Tensor, made: Tensor) -> None:
-    """An int of 64 bits is ``made`` of the float ``x``."""
-    fits = elementwise.logical_and(elementwise.greater_equal(made, -_ENDS), elementwise.less(made, _ENDS))
+def check_integral(python: Python, x: Tensor, converted: Tensor) -> None:
+    """An int of 64 bits is ``converted`` of the float ``x``."""
+    fits = elementwise.logical_and(elementwise.greater_equal(converted, -_ENDS), elementwise.less(converted, _ENDS))
     fail_unless(fits, python, (ValueError, OverflowError), x)
 
 

@@ -81,7 +81,7 @@ def _operator(name: str, ufunc: np.ufunc, is_reflected: bool = False) -> None:
         if not self.is_weak or not _are_weak(others):
             return general(self, *others)
         if is_reflected:
-            return _of_scalars(ufunc, lambda other, own: general(own, other), (*others, self))
+            return _of_scalars(ufunc, lambda other, number: general(number, other), (*others, self))
         return _of_scalars(ufunc, general, (self, *others))
 
     method.__name__ = name

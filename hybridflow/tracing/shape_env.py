@@ -155,7 +155,7 @@ class ShapeEnv:
         line = extents.affine(size)
         if self.is_closed or (line is not None and line[1] * MAX_SIZE + line[2] <= _WORD):
             return True
-        if any(never_negative(given * _TIMES - size) for given in self._arguments):
+        if any(never_negative(argument * _TIMES - size) for argument in self._arguments):
             return True
         if any(factor > _WORD for factor, _ in size.products):
             return False
@@ -198,7 +198,7 @@ class ShapeEnv:
 
         Arguments lie in memory, and so may what is a few times as large.
         """
-        if any(never_negative(given * _TIMES - size) for given in self._arguments):
+        if any(never_negative(argument * _TIMES - size) for argument in self._arguments):
             return
         if self.is_closed:
             if not self._known(MAX_SIZE - 1 - size):
@@ -313,10 +313,10 @@ def _strides_end(shape: Shape) -> Extent:
 
 def _solved(difference: Dim, name: str) -> Extent | None:
     """The extent that the symbol ``name`` has to be for ``difference`` to be 0; None where that is not seen."""
-    own = ((name,),)
+    monomial = ((name,),)
     factor, rest = 0, []
     for scale, names in difference.products:
-        if names in own:
+        if names in monomial:
             factor = scale
         else:
             rest.append((scale, names))

@@ -220,10 +220,12 @@ class SubTrace(Trace):
 
     # ---- the result
 
-    def graph(self, label: str, own: Sequence[Tensor], operands: Sequence[Tensor], outputs: Sequence[Tensor]) -> Graph:
-        """The region as a graph over its ``own`` inputs and then ``operands``, all that it reads among them."""
+    def graph(
+        self, label: str, arguments: Sequence[Tensor], operands: Sequence[Tensor], outputs: Sequence[Tensor]
+    ) -> Graph:
+        """The region as a graph over its ``arguments`` inputs and then ``operands``, all that it reads among them."""
         nodes = [self._node(x) for x in outputs]
-        inputs = [self._carries.get(id(x)) or self._node(x) for x in own]
+        inputs = [self._carries.get(id(x)) or self._node(x) for x in arguments]
         for k, x in enumerate(operands):
             node = self._closure_inputs.get(id(x))
             fits = node is not None and node.is_parameter

@@ -86,12 +86,12 @@ class SymbolicFloat(OpenFloat):
             return operation(left, right)
         if op == "divide" and type(other) is int and abs(other) > _EXACT and self.extent is not None:
             return operation(left, int(self.extent)) if right is self else operation(int(self.extent), right)
-        given = self._like(left), self._like(right)
-        if given[0] is None or given[1] is None:
+        operands = self._like(left), self._like(right)
+        if operands[0] is None or operands[1] is None:
             return NotImplemented
         if op == "divide" and isinstance(right, (SymbolicFloat, Dim)) and self._may_be_zero(right):
             return left / right.value() if isinstance(right, SymbolicFloat) else left / int(right)
-        return self._made(op, operation(given[0].example, given[1].example), *given)  # type: ignore[arg-type]
+        return self._made(op, operation(operands[0].example, operands[1].example), *operands)  # type: ignore[arg-type]
 
     @staticmethod
     def _may_be_zero(number: object) -> bool:
@@ -141,15 +141,15 @@ class SymbolicFloat(OpenFloat):
 
 
 def _asking(name: str) -> Callable[..., Any]:
-    found = getattr(float, name)
+    method_of_float = getattr(float, name)
 
     def method(self: SymbolicFloat, *others: Any) -> Any:
         if any(isinstance(other, Tensor) for other in others):
             return NotImplemented
-        given = [other.value() if isinstance(other, SymbolicFloat) else other for other in others]
+        numbers = [other.value() if isinstance(other, SymbolicFloat) else other for other in others]
         if name in _OPERATORS:  # of other classes too, which may answer what a float does not
-            return _OPERATORS[name](self.value(), *given)
-        return found(self.value(), *given)
+            return _OPERATORS[name](self.value(), *numbers)
+        return method_of_float(self.value(), *numbers)
 
     method.__name__ = name
     return method
@@ -165,11 +165,11 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     "__le__": operator.le,
     "__gt__": operator.gt,
     "__ge__": operator.ge,
-    "__rfloordiv__": lambda own, other: other // own,
-    "__rmod__": lambda own, other: other % own,
-    "__rpow__": lambda own, other: other**own,
+    "__rfloordiv__": lambda number, other: other // number,
+    "__rmod__": lambda number, other: other % number,
+    "__rpow__": lambda number, other: other**number,
     "__divmod__": divmod,
-    "__rdivmod__": lambda own, other: divmod(other, own),
+    "__rdivmod__": lambda number, other: divmod(other, number),
 }
 _ASKING = (
     *_OPERATORS,

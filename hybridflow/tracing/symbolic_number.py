@@ -364,8 +364,8 @@ def _method_of_one(name: str, compute: Callable[..., Tensor]) -> Callable[[Any],
         if name == "invert":
             _no_floats(self.kind)
         kind = _wider(self.kind, self.kind)
-        made = (_CHECKED.get(name, compute) if kind is int else compute)(number_tensor(self, kind))
-        return number_of(made, _wider(self.narrow, self.narrow))
+        result = (_CHECKED.get(name, compute) if kind is int else compute)(number_tensor(self, kind))
+        return number_of(result, _wider(self.narrow, self.narrow))
 
     return method
 
@@ -486,7 +486,7 @@ def install() -> None:
         setattr(SymbolicNumber, f"__r{name}__", _method_of_two(name, True))
     for name, compute in _OF_ONE.items():
         setattr(SymbolicNumber, f"__{name}__", _method_of_one(name, compute))
-    own: dict[str, Any] = {
+    methods: dict[str, Any] = {
         "divmod": _divmod,
         "rdivmod": _rdivmod,
         "round": _round,
@@ -494,5 +494,5 @@ def install() -> None:
         "floor": lambda self: _to_integer(self, "floor", elementwise.floor),
         "ceil": lambda self: _to_integer(self, "ceil", elementwise.ceil),
     }
-    for name, method in own.items():
+    for name, method in methods.items():
         setattr(SymbolicNumber, f"__{name}__", method)

@@ -340,11 +340,11 @@ class Trace:
 
     def add_custom_vjp(self, inputs: Iterable[Tensor], outputs: Iterable[Tensor], vjp: Callable[..., Any]) -> None:
         """Give ``outputs``, just recorded, their own derivative with respect to ``inputs``."""
-        given, made = (
+        from_outside, from_within = (
             tuple([SymbolicTensor(self._node(x), self) for x in inputs]),
             tuple([SymbolicTensor(x._node, self) for x in outputs if isinstance(x, SymbolicTensor)]),
         )
-        self.custom_vjps.append(CustomVJP(given, made, vjp))
+        self.custom_vjps.append(CustomVJP(from_outside, from_within, vjp))
 
     def read_variable(self, variable: Variable) -> SymbolicTensor:
         """The variable's value at this point of the trace.
@@ -473,13 +473,13 @@ class Trace:
                 if node.is_parameter:
                     values[node] = self._known_now(node)
                     continue
-                given = tuple(values[n] for n in node.inputs)
+                inputs = tuple(values[n] for n in node.inputs)
                 if node.op is TABLE["transfer"]:
-                    values[node] = given[0].to_device(node.attrs["device"])
+                    values[node] = inputs[0].to_device(node.attrs["device"])
                 elif node.op.name == "project":  # one of the several results of an op, which are a tuple
-                    values[node] = given[0][node.attrs["index"]]
+                    values[node] = inputs[0][node.attrs["index"]]
                 else:
-                    values[node], _ = execute(node.op, given, dict(node.attrs))
+                    values[node], _ = execute(node.op, inputs, dict(node.attrs))
         for state in written:
             state.variable._write(values[state.value._node])
         result: Tensor = values[wanted]

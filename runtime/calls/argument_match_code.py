@@ -85,10 +85,10 @@ def _match_arguments(module: Module, offsets: Offsets) -> None:
     f.ret_if(f.ne(f.get(keywords, I64), head.keywords), no)
     names = head.keyword_names
     with f.count(f.get(keywords, I64)) as i:
-        given = f.get(f.element(f.at(kwnames, object_layout.TUPLE_ITEMS), i, PTR), PTR)
+        name_passed = f.get(f.element(f.at(kwnames, object_layout.TUPLE_ITEMS), i, PTR), PTR)
         name = f.get(f.element(names, i, PTR), PTR)
-        with f.b.if_then(f.ne(given, name), likely=False):  # names written in source are interned
-            f.ret_if(f.eq(f.call("same_key", I32, given, name), i32(0)), no)
+        with f.b.if_then(f.ne(name_passed, name), likely=False):  # names written in source are interned
+            f.ret_if(f.eq(f.call("same_key", I32, name_passed, name), i32(0)), no)
     total = f.b.add(positional, f.get(keywords, I64))
     free = f.local(PTR, objects)  # the first place that is not filled
     for source, count in ((args, total), (head.default_objects, head.defaults)):
@@ -179,19 +179,19 @@ def _array_data(
                 f.ret_if(f.eq(f.call("PyType_IsSubtype", I32, kind, ndarray), i32(0)), i32(FAILS))
                 has_mask = f.call("PyObject_HasAttr", I32, kind, f.module.symbol("Name_mask"))
                 f.ret_if(f.ne(has_mask, i32(0)), i32(FAILS))  # which must not go unseen: Python says so
-    found = f.get(array, PTR)
-    f.set(held, found)
-    fits = f.call("array_fits", I1, found, expected.dtype, expected.ndim, expected.extents, dims)
+    source = f.get(array, PTR)
+    f.set(held, source)
+    fits = f.call("array_fits", I1, source, expected.dtype, expected.ndim, expected.extents, dims)
     f.ret_if(f.b.not_(fits), i32(FAILS))
-    data = f.local(PTR, f.load(found, object_layout.ARRAY_DATA, PTR))
-    flags = f.b.zext(f.load(found, object_layout.ARRAY_FLAGS, I32), I64)
+    data = f.local(PTR, f.load(source, object_layout.ARRAY_DATA, PTR))
+    flags = f.b.zext(f.load(source, object_layout.ARRAY_FLAGS, I32), I64)
     unusual = f.ne(f.b.and_(flags, expected.flags), expected.flags)
     foreign = f.ne(kind, f.module.symbol("Tensor_Type"))
     f.ret_if(f.b.and_(f.ne(expected.bare, i64(0)), f.b.or_(unusual, foreign)), i32(FAILS))
     with f.b.if_then(unusual, likely=False):
         unlike = f.ne(f.b.and_(flags, expected.unlike), i64(0))
         f.ret_if(f.b.and_(unlike, f.b.not_(foreign)), i32(FAILS))
-        copy = f.call("copied", PTR, found, copies)
+        copy = f.call("copied", PTR, source, copies)
         with f.b.if_then(f.is_null(copy), likely=False):
             f.ret(i32(ERROR))
         f.set(data, f.load(copy, object_layout.ARRAY_DATA, PTR))
@@ -204,9 +204,9 @@ def _copied(module: Module) -> None:
     f = module.function("copied", PTR, PTR, PTR)
     array, copies = f.args
     with f.b.if_then(f.is_null(f.get(copies, PTR))):
-        made = f.call("PyList_New", PTR, i64(0))
-        f.ret_if(f.is_null(made), NULL)
-        f.put(copies, made)
+        copied = f.call("PyList_New", PTR, i64(0))
+        f.ret_if(f.is_null(copied), NULL)
+        f.put(copies, copied)
     with f.owned(f.call("PyArray_NewCopy", PTR, array, i32(_C_ORDER))) as copy:
         f.ret_if(f.is_null(copy.value), NULL)
         f.ret_if(f.ne(f.call("PyList_Append", I32, f.get(copies, PTR), copy.value), i32(0)), NULL)
@@ -299,15 +299,15 @@ def _open_mapping(module: Module) -> None:
     expected = MAPPING.at(f, item)
     f.ret_if(f.ne(f.call("PyDict_Size", I64, obj), expected.size), i32(FAILS))
     with f.b.if_then(f.b.not_(f.is_null(expected.factory)), likely=False):
-        given = f.call("PyObject_GetAttr", PTR, obj, module.symbol("Name_factory"))
-        with f.owned(given) as factory:
+        factory_held = f.call("PyObject_GetAttr", PTR, obj, module.symbol("Name_factory"))
+        with f.owned(factory_held) as factory:
             with f.b.if_then(f.is_null(factory.value), likely=False):
                 f.ret(f.call("on_error", I32))
             f.ret_if(f.ne(factory.value, expected.factory), i32(FAILS))
     position, key, value = f.local(I64, i64(0)), f.local(PTR), f.local(PTR)
     with f.count(expected.size) as i:
-        found = f.call("PyDict_Next", I32, obj, position, key, value)
-        f.ret_if(f.eq(found, i32(0)), i32(FAILS))
+        has_entry = f.call("PyDict_Next", I32, obj, position, key, value)
+        f.ret_if(f.eq(has_entry, i32(0)), i32(FAILS))
         wanted = f.get(f.element(expected.keys, i, PTR), PTR)
         f.ret_if(f.eq(f.call("same_key", I32, f.get(key, PTR), wanted), i32(0)), i32(FAILS))
         f.put(f.element(slots, i, PTR), f.incref(f.get(value, PTR)))
@@ -343,10 +343,10 @@ def _open_instance(module: Module) -> None:
     obj, item, slots = f.args
     expected = INSTANCE.at(f, item)
     names, held, has_dict = expected.names, expected.held, f.b.icmp_signed(">=", expected.held, i64(0))
-    with f.b.if_then(has_dict), f.owned(f.call("PyObject_GenericGetDict", PTR, obj, NULL)) as own:
-        with f.b.if_then(f.is_null(own.value), likely=False):
+    with f.b.if_then(has_dict), f.owned(f.call("PyObject_GenericGetDict", PTR, obj, NULL)) as instance_dict:
+        with f.b.if_then(f.is_null(instance_dict.value), likely=False):
             f.ret(f.call("on_error", I32))
-        same = f.call("has_entries", I32, own.value, held, f.element(names, expected.size, PTR))
+        same = f.call("has_entries", I32, instance_dict.value, held, f.element(names, expected.size, PTR))
         f.ret_if(f.eq(same, i32(0)), i32(FAILS))
     with f.count(expected.size) as i:
         value = f.call("PyObject_GetAttr", PTR, obj, f.get(f.element(names, i, PTR), PTR))
@@ -359,11 +359,11 @@ def _open_instance(module: Module) -> None:
 def _has_entries(module: Module) -> None:
     """i32 has_entries(dict, i64 size, names): whether these are its keys, in this order."""
     f = module.function("has_entries", I32, PTR, I64, PTR)
-    own, size, names = f.args
-    f.ret_if(f.ne(f.call("PyDict_Size", I64, own), size), i32(0))
+    instance_dict, size, names = f.args
+    f.ret_if(f.ne(f.call("PyDict_Size", I64, instance_dict), size), i32(0))
     position, key, value = f.local(I64, i64(0)), f.local(PTR), f.local(PTR)
     with f.count(size) as i:
-        f.ret_if(f.eq(f.call("PyDict_Next", I32, own, position, key, value), i32(0)), i32(0))
+        f.ret_if(f.eq(f.call("PyDict_Next", I32, instance_dict, position, key, value), i32(0)), i32(0))
         same = f.call("same_key", I32, f.get(key, PTR), f.get(f.element(names, i, PTR), PTR))
         f.ret_if(f.eq(same, i32(0)), i32(0))
     f.ret(i32(1))

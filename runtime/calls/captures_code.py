@@ -58,9 +58,9 @@ class _Variable:
 
     def may_be_overwritten(self) -> ir.Value:
         f = self._f
-        own = f.eq(f.get(self.slot("own"), PTR), f.get(self.slot("tensor"), PTR))
+        is_exclusive = f.eq(f.get(self.slot("own"), PTR), f.get(self.slot("tensor"), PTR))
         alone = f.b.not_(f.b.or_(self.is_set(READERS), self.is_set(RUNNING)))
-        return f.b.and_(f.b.and_(own, alone), f.ne(self.item.in_place, i64(0)))
+        return f.b.and_(f.b.and_(is_exclusive, alone), f.ne(self.item.in_place, i64(0)))
 
 
 @contextmanager
@@ -120,13 +120,13 @@ def _gather_variable(f: Function, variable: _Variable, dims: Any, buffers: Any, 
             f.ret_if(f.eq(f.get(variable.word(RUNNING), I32), i32(IN_PLACE)), i32(MISS))
         with updated:
             f.ret_if(f.b.or_(variable.is_set(CLAIMED), variable.is_set(RUNNING)), i32(MISS))
-            made = f.get(f.element(fresh, item.update, PTR), PTR)
+            fresh_tensor = f.get(f.element(fresh, item.update, PTR), PTR)
             target = f.local(PTR, data)
-            with f.b.if_else(f.is_null(made)) as (in_place, elsewhere):
+            with f.b.if_else(f.is_null(fresh_tensor)) as (in_place, elsewhere):
                 with in_place:
                     f.ret_if(f.b.not_(variable.may_be_overwritten()), i32(TARGETS))
                 with elsewhere:
-                    f.set(target, f.load(f.call("array_of", PTR, made), object_layout.ARRAY_DATA, PTR))
+                    f.set(target, f.load(f.call("array_of", PTR, fresh_tensor), object_layout.ARRAY_DATA, PTR))
             f.set(f.element(updates, item.update, PTR), f.get(target, PTR))
 
 
@@ -174,9 +174,9 @@ def _publish(module: Module) -> None:
         place = f.element(fresh, variable.item.update, PTR)
         with f.b.if_then(f.b.not_(f.is_null(f.get(place, PTR)))):
             new = f.take(place)
-            tensor, own = variable.slot("tensor"), variable.slot("own")
+            tensor, exclusive = variable.slot("tensor"), variable.slot("own")
             f.put(place, f.get(tensor, PTR))
-            f.put(f.element(olds, variable.item.update, PTR), f.get(own, PTR))
+            f.put(f.element(olds, variable.item.update, PTR), f.get(exclusive, PTR))
             f.set(tensor, new)
-            f.set(own, f.incref(new))
+            f.set(exclusive, f.incref(new))
     f.ret()

@@ -195,17 +195,17 @@ _waiting: list[Callable[[], object]] = []
 
 def enable() -> dict[str, int] | None:
     """Load the native code and give it to Dispatcher, once.  Addresses by symbol, or None where every call is slow."""
-    found = _enabled()
+    loaded = _enabled()
     while _waiting:
         with contextlib.suppress(IndexError):  # another thread runs it
             _waiting.pop()()
-    return found if isinstance(found, dict) else None
+    return loaded if isinstance(loaded, dict) else None
 
 
 def problem() -> str | None:
     """Why calls are slow ones, or None when native code answers them.  Loads it."""
-    found = _enabled()
-    return found if isinstance(found, str) else None
+    loaded = _enabled()
+    return loaded if isinstance(loaded, str) else None
 
 
 @uninterruptible.once
@@ -299,7 +299,7 @@ def _is_kept() -> bool:
 
 def _module(checked: bool) -> tuple[Offsets, tuple[object, ...], tuple[str, ...]]:
     """What decides the text of the module: where slots lie, and settings with these; and its symbols."""
-    own = (
+    entry_symbols = (
         "call",
         "answer",
         "bind",
@@ -319,7 +319,7 @@ def _module(checked: bool) -> tuple[Offsets, tuple[object, ...], tuple[str, ...]
         object_layout.finds_in_classes(),
         checked,
     )
-    return places, settings, (*own, *TAPE_SYMBOLS, *SLOT_SYMBOLS)
+    return places, settings, (*entry_symbols, *TAPE_SYMBOLS, *SLOT_SYMBOLS)
 
 
 def _loaded() -> dict[str, int]:

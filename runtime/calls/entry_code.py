@@ -144,9 +144,9 @@ def define_run(module: Module) -> None:
     with f.b.if_then(f.b.icmp_signed(">=", work, _team_word(f, team.LEAST)), likely=False):
         shared, workers = f.get(head.shared, I64), _team_word(f, team.THREADS)
         parallel_for = _team_word(f, team.PARALLEL_FOR)
-        made = f.b.icmp_unsigned(">", shared, i64(team.CORE_QUERY))
+        is_shared = f.b.icmp_unsigned(">", shared, i64(team.CORE_QUERY))
         ready = f.b.and_(f.b.icmp_signed(">", workers, i64(1)), f.ne(parallel_for, i64(0)))
-        with f.b.if_then(f.b.and_(made, ready)):
+        with f.b.if_then(f.b.and_(is_shared, ready)):
             f.set(entry, f.b.inttoptr(shared, PTR))
             f.set(host, TEAM_HOST.on_stack(f, parallel_for=parallel_for, workers=workers, work=work))
             more = f.b.mul(f.b.sub(workers, i64(1)), scratch)
@@ -156,14 +156,14 @@ def define_run(module: Module) -> None:
         f.set(arena, f.call("pool_allocate", PTR, f.get(size, I64)))
         f.ret_if(f.is_null(f.get(arena, PTR)), i32(-1))
     status = f.local(I32)
-    given = (buffers, dims, f.get(arena, PTR), f.get(host, PTR))
+    arguments = (buffers, dims, f.get(arena, PTR), f.get(host, PTR))
     with f.b.if_else(release, likely=False) as (large, small):
         with large:
             thread = f.call("PyEval_SaveThread", PTR)
-            f.set(status, f.call_pointer(f.get(entry, PTR), I32, *given))
+            f.set(status, f.call_pointer(f.get(entry, PTR), I32, *arguments))
             f.call("PyEval_RestoreThread", VOID, thread)
         with small:
-            f.set(status, f.call_pointer(f.get(entry, PTR), I32, *given))
+            f.set(status, f.call_pointer(f.get(entry, PTR), I32, *arguments))
     with f.b.if_then(f.ne(f.get(size, I64), i64(0))):
         f.call("pool_release", VOID, f.get(arena, PTR))
     f.ret(f.get(status, I32))
@@ -173,9 +173,9 @@ def define_run(module: Module) -> None:
     with f.b.if_then(f.b.icmp_signed(">=", work, _team_word(f, team.LEAST)), likely=False):
         wanted = f.eq(f.get(PROGRAM.at(f, program).shared, I64), i64(team.CORE_QUERY))
         with f.b.if_then(f.b.and_(wanted, f.ne(_team_word(f, team.THREADS), i64(1))), likely=False):
-            given = f.local(PTR, owner)
-            made = f.call("PyObject_VectorcallMethod", PTR, module.symbol("Name_share"), given, i64(1), NULL)
-            with f.owned(made) as nothing:
+            arguments = f.local(PTR, owner)
+            is_shared = f.call("PyObject_VectorcallMethod", PTR, module.symbol("Name_share"), arguments, i64(1), NULL)
+            with f.owned(is_shared) as nothing:
                 f.ret(f.b.not_(f.is_null(nothing.value)))
     f.ret(TRUE)
 
@@ -280,8 +280,8 @@ def _fitting(f: Function, offsets: Offsets) -> Iterator[tuple[ir.Value, ir.Value
             f.owned_slot(copies),
             f.owned_array(head.inputs, None, inputs) as arrays,
         ):
-            found = (objects, buffers, dims, copies, arrays)
-            fits = f.call("match_arguments", I32, record, args, positional, kwnames, *found)
+            destinations = (objects, buffers, dims, copies, arrays)
+            fits = f.call("match_arguments", I32, record, args, positional, kwnames, *destinations)
             _miss_if_repeated(f, head, fits)
             _go_on_if(f, fits)
             with f.b.if_then(f.b.not_(f.is_null(head.guards)), likely=False):
@@ -324,7 +324,7 @@ def _answer(
     head = HEAD.at(f, record)
     outputs = head.outputs
     f.ret_if(f.b.not_(f.call("ask", I1, record, known, extent_of(f, head.work, dims))), NULL)
-    with f.room(outputs, NULL) as made, f.owned_array(outputs, None, made) as outs:
+    with f.room(outputs, NULL) as results, f.owned_array(outputs, None, results) as outs:
         f.ret_if(f.b.not_(f.call("make_outputs", I1, record, dims, outs)), NULL)
         with f.count(outputs) as i:
             array = f.call("array_of", PTR, f.get(f.element(outs, i, PTR), PTR))
@@ -347,8 +347,8 @@ def _answer_in_python(f: Function, record: ir.Value, objects: ir.Value, buffers:
     with f.owned(f.call("inputs", PTR, record, objects, buffers, dims)) as inputs:
         f.ret_if(f.is_null(inputs.value), NULL)
         told = f.local(PTR, inputs.value)
-        given = f.call("PyObject_Vectorcall", PTR, head.python, told, i64(1), NULL)
-        with f.owned(given) as result:
+        called = f.call("PyObject_Vectorcall", PTR, head.python, told, i64(1), NULL)
+        with f.owned(called) as result:
             f.ret_if(f.is_null(result.value), NULL)
             f.ret_if(f.eq(result.value, f.module.symbol("_Py_NotImplementedStruct")), f.module.symbol("miss"))
             f.set(head.address("calls"), f.b.add(head.calls, i64(1)))
@@ -387,12 +387,12 @@ def _run_with_captures(f: Function, known: ir.Value, record: ir.Value, buffers: 
     with f.room(count, NULL) as room, f.owned_array(count, None, room) as held:
         fresh = f.element(held, captures, PTR)
         olds = f.element(fresh, updates, PTR)
-        found = f.local(I32, f.call("gather_captures", I32, record, buffers, dims, fresh))
-        elsewhere = f.eq(f.get(found, I32), i32(captures_code.TARGETS))
+        gathered = f.local(I32, f.call("gather_captures", I32, record, buffers, dims, fresh))
+        elsewhere = f.eq(f.get(gathered, I32), i32(captures_code.TARGETS))
         with f.b.if_then(elsewhere, likely=False):
             f.ret_if(f.b.not_(f.call("make_targets", I1, record, dims, fresh)), NULL)
-            f.set(found, f.call("gather_captures", I32, record, buffers, dims, fresh))
-        f.ret_if(f.ne(f.get(found, I32), i32(captures_code.FITS)), miss)
+            f.set(gathered, f.call("gather_captures", I32, record, buffers, dims, fresh))
+        f.ret_if(f.ne(f.get(gathered, I32), i32(captures_code.FITS)), miss)
         with f.b.if_then(large, likely=False):
             f.call("begin", VOID, record, held, fresh)
         status = f.call("run", I32, record, buffers, dims, *needs, large)
@@ -457,10 +457,10 @@ def _try_untouched(f: Function, offsets: Offsets, tape: ir.Value) -> None:
     """Return the result of a call of which no tape has to be told, if a NativeCall that has no tapes in mind fits."""
     self, args, nargs, kwnames = f.args
     miss, table = f.module.symbol("miss"), f.load(self, offsets.dispatch_table, PTR)
-    found = f.local(PTR, miss)
+    result = f.local(PTR, miss)
     with f.b.if_then(f.b.not_(f.is_null(table))), f.b.if_then(is_type(f, table, "PyTuple_Type")):
-        f.set(found, f.call("try_plans", PTR, table, args, nargs, kwnames, tape))
-    f.ret_if(f.ne(f.get(found, PTR), miss), f.get(found, PTR))
+        f.set(result, f.call("try_plans", PTR, table, args, nargs, kwnames, tape))
+    f.ret_if(f.ne(f.get(result, PTR), miss), f.get(result, PTR))
 
 
 def _try_plans(module: Module, offsets: Offsets) -> None:
@@ -492,7 +492,7 @@ def _try_notified(module: Module, offsets: Offsets) -> None:
     f.ret_if(f.is_null(table), miss)
     f.ret_if(f.b.not_(is_type(f, table, "PyTuple_Type")), miss)
     f.ret_if(f.eq(f.load(table, object_layout.SIZE, I64), i64(0)), miss)
-    given = f.local_array(PTR, total)
+    values = f.local_array(PTR, total)
     with f.owned(f.incref(table)), f.owned_array(total) as read:
         with f.count(total) as i:  # variables stand for their values
             value = f.local(PTR, f.get(f.element(args, i, PTR), PTR))
@@ -502,16 +502,16 @@ def _try_notified(module: Module, offsets: Offsets) -> None:
                 f.put(f.element(read, i, PTR), tensor)
                 f.ret_if(f.is_null(tensor), NULL)
                 f.set(value, tensor)
-            f.set(f.element(given, i, PTR), f.get(value, PTR))
+            f.set(f.element(values, i, PTR), f.get(value, PTR))
         with f.count(f.load(table, object_layout.SIZE, I64)) as i:
             known = f.get(f.element(f.at(table, object_layout.TUPLE_ITEMS), i, PTR), PTR)
             with f.b.if_then(is_type(f, known, "NativeCall_Type"), likely=True):
-                result = f.call("attempt", PTR, known, given, nargs, kwnames)
+                result = f.call("attempt", PTR, known, values, nargs, kwnames)
                 with f.b.if_then(f.ne(result, miss), likely=True):
                     f.ret_if(f.is_null(result), NULL)
-                    with f.owned(result) as made:
-                        _notify_tape(f, tape, known, made.value, given, total)
-                        f.ret(made.given())
+                    with f.owned(result) as held:
+                        _notify_tape(f, tape, known, held.value, values, total)
+                        f.ret(held.given())
     f.ret(miss)
 
 

@@ -119,11 +119,11 @@ def groups(steps: Sequence[GuardStep]) -> dict[Owner, list[int]]:
     owners: list[Owner | None] = []
     for step in steps:
         owners.append(_owner(step, steps, owners) if _is_settled(step) else None)
-    found: dict[Owner, list[int]] = {}
+    by_owner: dict[Owner, list[int]] = {}
     for k, owner in enumerate(owners):
         if owner is not None:
-            found.setdefault(owner, []).append(k)
-    return {owner: members for owner, members in found.items() if len(members) >= LEAST}
+            by_owner.setdefault(owner, []).append(k)
+    return {owner: members for owner, members in by_owner.items() if len(members) >= LEAST}
 
 
 def _owner(step: GuardStep, steps: Sequence[GuardStep], owners: Sequence[Owner | None]) -> Owner | None:

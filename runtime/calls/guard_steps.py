@@ -128,8 +128,8 @@ def holds(steps: Sequence[GuardStep]) -> bool:
 
 def first_failing(steps: Sequence[GuardStep]) -> int | None:
     """The index of the first step that fails, or None."""
-    found = failure(steps)
-    return None if found is None else found[0]
+    failed = failure(steps)
+    return None if failed is None else failed[0]
 
 
 def failure(steps: Sequence[GuardStep]) -> tuple[int, list[Any]] | None:
@@ -243,11 +243,11 @@ if sys.implementation.name == "cpython":
     )
 
 
-def has_own_dict(owner: Any, own: Any) -> bool:
+def has_own_dict(owner: Any, instance_dict: Any) -> bool:
     """Whether "own" reads this dict of an instance.  Some classes show another as ``__dict__``: an object of
     ``threading.local`` has one for each thread."""
     try:
-        return _own(owner, None) is own
+        return _own(owner, None) is instance_dict
     except (AttributeError, TypeError):
         return False
 

@@ -159,21 +159,21 @@ def _take_step(f: Function, step: View, slots: _Slots) -> None:
     """Read and check; return FAILS or ERROR unless the value passes."""
     value, fresh = f.local(PTR, NULL), f.local(PTR, NULL)
     _read(f, step, slots, value, fresh)
-    found = f.get(value, PTR)
-    with f.owned(f.get(fresh, PTR)) as own:
-        has_slot, is_borrowed = f.b.icmp_signed(">=", step.slot, i64(0)), f.is_null(own.value)
+    object_read = f.get(value, PTR)
+    with f.owned(f.get(fresh, PTR)) as fresh_value:
+        has_slot, is_borrowed = f.b.icmp_signed(">=", step.slot, i64(0)), f.is_null(fresh_value.value)
         with f.b.if_then(f.b.and_(has_slot, is_borrowed)):
-            slots.fill(found)
+            slots.fill(object_read)
         with f.b.if_then(f.b.and_(has_slot, f.b.not_(is_borrowed)), likely=False):
-            slots.fill_owned(own.given())
-        with f.b.if_else(f.is_null(found), likely=False) as (nothing, something):
+            slots.fill_owned(fresh_value.given())
+        with f.b.if_else(f.is_null(object_read), likely=False) as (nothing, something):
             with nothing:
                 why = f.call("why_null", I32, step.read)
                 with f.b.if_then(f.ne(why, i32(HOLDS))):
                     f.ret(why)
                 f.ret_if(f.ne(step.check, i64(CHECK["absent"])), i32(FAILS))
             with something:
-                _check(f, step, slots, found)
+                _check(f, step, slots, object_read)
 
 
 def _read(f: Function, step: View, slots: _Slots, value: ir.Value, fresh: ir.Value) -> None:
@@ -251,8 +251,8 @@ def _read(f: Function, step: View, slots: _Slots, value: ir.Value, fresh: ir.Val
                 method = f.local(PTR, NULL)
                 unbound = f.call("_PyObject_GetMethod", I32, instance, operand, method)
                 is_method = f.eq(unbound, i32(1))
-                with f.owned(f.get(method, PTR)) as found, f.b.if_then(is_method, likely=True):
-                    new(found.given())
+                with f.owned(f.get(method, PTR)) as bound, f.b.if_then(is_method, likely=True):
+                    new(bound.given())
             else:
                 new(_in_python(f, "Python_method", instance, operand))
 
@@ -396,9 +396,9 @@ def _combine(module: Module) -> None:
     f.ret_if(f.is_null(f.load(held, version_tags.DICT_VALUES, PTR)), TRUE)
     f.ret_if(f.eq(f.word(held, version_tags.DICT_USED), i64(0)), TRUE)
     with f.owned(f.incref(held)):
-        given = f.local(PTR, held)
+        stack = f.local(PTR, held)
         # No other code runs between these two: the keys are texts, and the last item comes back to its place.
-        taken = f.call("PyObject_VectorcallMethod", PTR, module.symbol("Name_popitem"), given, i64(1), NULL)
+        taken = f.call("PyObject_VectorcallMethod", PTR, module.symbol("Name_popitem"), stack, i64(1), NULL)
         with f.owned(taken) as item:
             f.ret_if(f.is_null(item.value), FALSE)
             key, value = (f.load(item.value, object_layout.TUPLE_ITEMS + k * WORD, PTR) for k in range(2))
@@ -421,10 +421,10 @@ def _is_a(f: Function, obj: ir.Value, flag: int) -> ir.Value:
 
 def referent(f: Function, reference: ir.Value) -> ir.Value:
     """The object of a weak reference, or null: it is None when dead, and without references while it dies."""
-    found = f.load(reference, object_layout.WEAKREF_OBJECT, PTR)
-    dead = f.eq(found, f.module.symbol("_Py_NoneStruct"))
-    dying = f.eq(f.load(found, object_layout.REFCOUNT, I32), i32(0))
-    return f.b.select(f.b.or_(dead, dying), NULL, found)
+    target = f.load(reference, object_layout.WEAKREF_OBJECT, PTR)
+    dead = f.eq(target, f.module.symbol("_Py_NoneStruct"))
+    dying = f.eq(f.load(target, object_layout.REFCOUNT, I32), i32(0))
+    return f.b.select(f.b.or_(dead, dying), NULL, target)
 
 
 def _check(f: Function, step: View, slots: _Slots, value: ir.Value) -> None:
@@ -466,7 +466,7 @@ def _check(f: Function, step: View, slots: _Slots, value: ir.Value) -> None:
 def _element(module: Module) -> None:
     """PyObject *element(owner, i64 index): borrowed, of a list or tuple; null for none."""
     f = module.function("element", PTR, PTR, I64)
-    owner, given = f.args
+    owner, number = f.args
     items = f.local(PTR, NULL)
     with f.b.if_then(_is_a(f, owner, object_layout.IS_TUPLE)):
         f.set(items, f.at(owner, object_layout.TUPLE_ITEMS))
@@ -477,8 +477,8 @@ def _element(module: Module) -> None:
         f.call("PyErr_BadInternalCall", VOID)
         f.ret(NULL)
     size = f.load(owner, object_layout.SIZE, I64)
-    negative = f.b.icmp_signed("<", given, i64(0))
-    index = f.b.select(negative, f.b.add(given, size), given)
+    negative = f.b.icmp_signed("<", number, i64(0))
+    index = f.b.select(negative, f.b.add(number, size), number)
     f.ret_if(f.b.icmp_unsigned(">=", index, size), NULL)
     f.ret(f.get(f.element(f.get(items, PTR), index, PTR), PTR))
 

@@ -121,10 +121,10 @@ def _passing_on(text: str, functions: Iterable[str]) -> str:
     """The text of a module whose functions do what they did while their places are 0, and pass calls on after that."""
     added = []
     for name in functions:
-        found = re.search(rf'^define (\S+) @"{name}"\((.*)\)', text, re.MULTILINE)
-        assert found is not None, name
-        result, parameters = found.groups()
-        text = f'{text[: found.start()]}define {result} @"{name}.first"({text[found.start(2) :]}'
+        match = re.search(rf'^define (\S+) @"{name}"\((.*)\)', text, re.MULTILINE)
+        assert match is not None, name
+        result, parameters = match.groups()
+        text = f'{text[: match.start()]}define {result} @"{name}.first"({text[match.start(2) :]}'
         first, second = ("void", "void") if result == "void" else (f"{result} %first", f"{result} %second")
         named = {"place": _PLACE.format(name), "name": name, "result": result, "parameters": parameters}
         call = _PASSED_ON.format(first=first, second=second, **named)
@@ -136,6 +136,6 @@ def _passing_on(text: str, functions: Iterable[str]) -> str:
 
 def _words(text: str, variable: str) -> int:
     """How many words of 64 bits a variable has."""
-    found = re.search(rf'^@"{variable}" = global (?:\[(\d+) x )?(?:ptr|i64)\b', text, re.MULTILINE)
-    assert found is not None, variable
-    return int(found[1] or 1)
+    match = re.search(rf'^@"{variable}" = global (?:\[(\d+) x )?(?:ptr|i64)\b', text, re.MULTILINE)
+    assert match is not None, variable
+    return int(match[1] or 1)

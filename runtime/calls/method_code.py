@@ -52,18 +52,18 @@ def _try_get(module: Module, offsets: MethodOffsets) -> None:
     miss = module.symbol("miss")
     f.ret_if(f.is_null(instance), miss)
     by_id = _loaded(f, _loaded(f, function, offsets.instances), offsets.held)
-    found = f.local(PTR)
+    number_held = f.local(PTR)
     with f.owned(f.call("PyLong_FromVoidPtr", PTR, instance)) as number:
         f.ret_if(f.is_null(number.value), NULL)
-        f.set(found, f.call("PyDict_GetItemWithError", PTR, by_id, number.value))
-    held = f.get(found, PTR)
+        f.set(number_held, f.call("PyDict_GetItemWithError", PTR, by_id, number.value))
+    held = f.get(number_held, PTR)
     f.ret_if(f.is_null(held), miss)  # ints are hashed and compared without an error
     reference = _loaded(f, held, offsets.instance)
     f.ret_if(f.ne(f.load(reference, object_layout.WEAKREF_OBJECT, PTR), instance), miss)
-    own = _loaded(f, held, offsets.strong)
-    f.ret_if(f.b.not_(is_type(f, own, "Function_Type")), miss)
-    dispatch = _loaded(f, own, offsets.dispatch)
-    with f.owned(f.incref(own)) as strong, f.owned(f.incref(dispatch)) as table:
+    strong_function = _loaded(f, held, offsets.strong)
+    f.ret_if(f.b.not_(is_type(f, strong_function, "Function_Type")), miss)
+    dispatch = _loaded(f, strong_function, offsets.dispatch)
+    with f.owned(f.incref(strong_function)) as strong, f.owned(f.incref(dispatch)) as table:
         bound = f.call("PyType_GenericAlloc", PTR, module.symbol("Bound_Type"), i64(0))
         f.ret_if(f.is_null(bound), NULL)
         f.store(f.incref(instance), bound, offsets.bound_self)
@@ -86,7 +86,7 @@ def _get(module: Module) -> None:
     result = entry_code.balanced(f, "try_get", self, instance)
     f.ret_if(f.ne(result, module.symbol("miss")), result)
     none = module.symbol("_Py_NoneStruct")
-    given = f.local_array(PTR, i64(3))
+    arguments = f.local_array(PTR, i64(3))
     for k, value in enumerate((self, instance, owner)):
-        f.store(f.b.select(f.is_null(value), none, value), given, k * WORD)
-    f.ret(f.call("PyObject_Vectorcall", PTR, module.symbol("Get_method"), given, i64(3), NULL))
+        f.store(f.b.select(f.is_null(value), none, value), arguments, k * WORD)
+    f.ret(f.call("PyObject_Vectorcall", PTR, module.symbol("Get_method"), arguments, i64(3), NULL))

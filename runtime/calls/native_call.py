@@ -148,9 +148,9 @@ class NativeCall:
 
     def _check(self) -> None:
         program = self.executable.program
-        given = [a.input for a in self._nodes if isinstance(a, TensorArg) and a.input is not None]
-        given += [a.input for a in self._nodes if isinstance(a, (FloatArg, IntArg))]
-        given += [c.input for c in self.captures]
+        inputs = [a.input for a in self._nodes if isinstance(a, TensorArg) and a.input is not None]
+        inputs += [a.input for a in self._nodes if isinstance(a, (FloatArg, IntArg))]
+        inputs += [c.input for c in self.captures]
         self._require(
             not program.needs_python and (self.repeats or not any(not c.exchange for c in program.callbacks)),
             "native code cannot call Python",
@@ -159,7 +159,7 @@ class NativeCall:
             not (program.polls_interrupts and self.executable.updated),
             "what interrupts it may ask for variables that it updates",
         )
-        self._require(sorted(given) == list(range(len(program.inputs))), "each input of the program needs one source")
+        self._require(sorted(inputs) == list(range(len(program.inputs))), "each input of the program needs one source")
         named = len(self.keywords) + len(self.defaults)
         self._require(named <= len(self.arguments), "more keywords and defaults than arguments")
         for argument in self._nodes:
@@ -220,13 +220,13 @@ class NativeCall:
         runs = self.python is None
         outputs = writer.items(map(self._output_item, program.outputs if runs else ()))
         captures = writer.items(map(self._capture_item, self.captures))
-        made = self.results if runs else SINGLE
-        through = sorted({k for k in map(handed, made) if k is not None})
+        steps = self.results if runs else SINGLE
+        through = sorted({k for k in map(handed, steps) if k is not None})
         arguments = writer.items(
             argument_item(a, self._extents, through.index(k) if k in through else -1, self._nodes)
             for k, a in enumerate(self._nodes)
         )
-        results = writer.items(result_item(step, through, self._extent) for step in made)
+        results = writer.items(result_item(step, through, self._extent) for step in steps)
         needs = (program.memory(), program.scratch_bytes, program.work) if runs else (0, 0, 0)
         arena, scratch, work = self._extents(needs)
         least: dict[Extent, int] = {Dim(name): value for name, value in self.minimums.items()}
@@ -261,9 +261,9 @@ class NativeCall:
             arena=arena,
             scratch=scratch,
             work=work,
-            results=len(made),
+            results=len(steps),
             result_items=results,
-            depth=depth(made),
+            depth=depth(steps),
             repeats=int(self.repeats),
             looks=int(program.polls_interrupts or program.exchanges),
             calls=0,

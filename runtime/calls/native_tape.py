@@ -50,8 +50,8 @@ def make_native(tape_type: type[tape_log.Recording], passes: dict[bytes, Any]) -
 def _documented(name: str, method: Any) -> str:
     """The docstring of a native method, which begins with what ``inspect.signature`` makes of one."""
     parameters = [p.replace(annotation=p.empty) for p in inspect.signature(method).parameters.values()]
-    given = str(inspect.Signature(parameters)).replace("(self", "($self", 1)
-    return f"{name}{given}\n--\n\n{inspect.getdoc(method) or ''}"
+    signature = str(inspect.Signature(parameters)).replace("(self", "($self", 1)
+    return f"{name}{signature}\n--\n\n{inspect.getdoc(method) or ''}"
 
 
 def is_ready(passes: dict[bytes, Any]) -> bool:

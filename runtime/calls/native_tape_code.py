@@ -227,13 +227,13 @@ def _try_gradient(module: Module, offsets: TapeOffsets, passes: PassOffsets) -> 
     with f.b.if_then(f.b.or_(is_list, is_tuple)):
         f.set(items, tape_log_code.items_of(f, sources))
         f.set(count, f.load(sources, object_layout.SIZE, I64))
-    found = f.call("pass_for", PTR, tape, number, f.get(items, PTR), f.get(count, I64))
-    with f.b.if_then(f.is_null(found), likely=False):
+    known_pass = f.call("pass_for", PTR, tape, number, f.get(items, PTR), f.get(count, I64))
+    with f.b.if_then(f.is_null(known_pass), likely=False):
         f.ret_if(f.is_null(f.call("PyErr_Occurred", PTR)), miss)
         f.ret(NULL)
-    f.incref(found)
+    f.incref(known_pass)
     values = f.incref(f.load(tape, offsets.values, PTR))
-    with f.owned(found) as known, f.owned(values) as held:
+    with f.owned(known_pass) as known, f.owned(values) as held:
         call, numbers = f.load(known.value, passes.native, PTR), f.load(known.value, passes.numbers, PTR)
         f.ret_if(f.is_null(call), miss)
         f.ret_if(f.eq(call, module.symbol("_Py_NoneStruct")), miss)
@@ -243,9 +243,9 @@ def _try_gradient(module: Module, offsets: TapeOffsets, passes: PassOffsets) -> 
         with f.count(inputs) as k:
             place = f.get(f.element(f.at(numbers, object_layout.BYTES_DATA), k, I64), I64)
             f.set(f.element(args, k, PTR), f.get(f.element(of_values, place, PTR), PTR))
-        made = f.call("attempt", PTR, call, args, inputs, NULL)
-        f.ret_if(f.eq(made, miss), miss)
-        with f.owned(made) as results:
+        answer = f.call("attempt", PTR, call, args, inputs, NULL)
+        f.ret_if(f.eq(answer, miss), miss)
+        with f.owned(answer) as results:
             f.ret_if(f.is_null(results.value), NULL)
             f.call("clear", VOID, tape)
             with f.b.if_then(is_tuple):
@@ -264,8 +264,8 @@ def _export(module: Module, name: str, count: int) -> None:
     f = module.function(name, PTR, PTR, PTR, I64, PTR)
     tape, args, nargs, kwnames = f.args
     with f.b.if_then(f.b.and_(f.is_null(kwnames), f.eq(nargs, i64(count))), likely=True):
-        given = [f.load(args, k * WORD, PTR) for k in range(count)]
-        result = entry_code.balanced(f, f"try_{name}", tape, *given)
+        passed = [f.load(args, k * WORD, PTR) for k in range(count)]
+        result = entry_code.balanced(f, f"try_{name}", tape, *passed)
         f.ret_if(f.ne(result, module.symbol("miss")), result)
     named = f.local(I64, i64(0))
     with f.b.if_then(f.b.not_(f.is_null(kwnames)), likely=False):

@@ -134,10 +134,10 @@ class ElementwiseOp:
 
     def _want(self, place: int, dtype: np.dtype[Any]) -> None:
         """Called by native code, at the time when a place of the table counts ``WANTED``."""
-        made = self._make(dtype, place % FORMS)
-        if made is not None:
-            self._applications.append(made)
-            self._table[place] = address_of(made.record)
+        application = self._make(dtype, place % FORMS)
+        if application is not None:
+            self._applications.append(application)
+            self._table[place] = address_of(application.record)
 
 
 def address_of(record: bytes) -> int:

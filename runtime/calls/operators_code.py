@@ -108,13 +108,13 @@ def _count_of(module: Module) -> None:
 
 def _may_answer(f: Function, *operands: ir.Value) -> ir.Value:
     """Whether nobody has to be told of an operation on these: nothing traces, and no tape tracks them."""
-    found = f.local(I1, fast_path_check_code.is_idle(f))
-    with f.b.if_then(f.b.not_(f.get(found, I1)), likely=False):
-        given = f.local(ir.ArrayType(PTR, max(len(operands), 1)))
+    is_untouched = f.local(I1, fast_path_check_code.is_idle(f))
+    with f.b.if_then(f.b.not_(f.get(is_untouched, I1)), likely=False):
+        pointers = f.local(ir.ArrayType(PTR, max(len(operands), 1)))
         for k, operand in enumerate(operands):
-            f.store(operand, given, k * WORD)
-        f.set(found, f.call("untouched_here", I1, given, i64(len(operands))))
-    return f.get(found, I1)
+            f.store(operand, pointers, k * WORD)
+        f.set(is_untouched, f.call("untouched_here", I1, pointers, i64(len(operands))))
+    return f.get(is_untouched, I1)
 
 
 def _application(module: Module) -> None:
@@ -138,9 +138,9 @@ def _application(module: Module) -> None:
             with f.b.if_then(f.eq(f.get(slot, I64), head.wanted)):
                 f.call("ask_for", VOID, head.owner, place, descr)
         f.ret(NULL)
-    found = f.b.inttoptr(word, PTR)
-    f.ret_if(f.ne(APPLICATION.at(f, found).dtype, descr), NULL)  # of the other byte order
-    f.ret(found)
+    application = f.b.inttoptr(word, PTR)
+    f.ret_if(f.ne(APPLICATION.at(f, application).dtype, descr), NULL)  # of the other byte order
+    f.ret(application)
 
 
 def _ask_for(module: Module) -> None:

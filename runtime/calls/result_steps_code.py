@@ -45,17 +45,17 @@ def _as_tensor(module: Module) -> None:
     is_tensor = is_type(f, obj, "Tensor_Type")
     with f.b.if_then(is_tensor, likely=True):
         f.ret(f.incref(obj))
-    given = TENSOR.at(f, item)
-    made = f.call("fresh_tensor", PTR, given.dtype, given.itemsize, given.ndim, given.extents, dims)
-    f.ret_if(f.is_null(made), NULL)
-    array = f.call("array_of", PTR, made)
-    size = f.local(I64, given.itemsize)
-    with f.count(given.ndim) as axis:
+    layout = TENSOR.at(f, item)
+    tensor = f.call("fresh_tensor", PTR, layout.dtype, layout.itemsize, layout.ndim, layout.extents, dims)
+    f.ret_if(f.is_null(tensor), NULL)
+    array = f.call("array_of", PTR, tensor)
+    size = f.local(I64, layout.itemsize)
+    with f.count(layout.ndim) as axis:
         extent = f.get(f.element(f.load(array, object_layout.ARRAY_SHAPE, PTR), axis, I64), I64)
         f.set(size, f.b.mul(f.get(size, I64), extent))
-    source = f.get(f.element(buffers, given.input, PTR), PTR)
+    source = f.get(f.element(buffers, layout.input, PTR), PTR)
     f.call("memcpy", PTR, f.load(array, object_layout.ARRAY_DATA, PTR), source, f.get(size, I64))
-    f.ret(made)
+    f.ret(tensor)
 
 
 def _hand_through(module: Module) -> None:
@@ -66,14 +66,14 @@ def _hand_through(module: Module) -> None:
     record, objects, buffers, dims, handed = f.args
     head = HEAD.at(f, record)
     with items(f, head.arguments, head.nodes) as (i, item), f.b.if_then(TENSOR.is_kind(f, item)):
-        given = TENSOR.at(f, item)
-        obj, place = f.get(f.element(objects, i, PTR), PTR), f.element(handed, given.handed, PTR)
-        is_handed = f.b.icmp_signed(">=", given.handed, i64(0))
-        is_bare = f.ne(given.bare, i64(0))
+        layout = TENSOR.at(f, item)
+        obj, place = f.get(f.element(objects, i, PTR), PTR), f.element(handed, layout.handed, PTR)
+        is_handed = f.b.icmp_signed(">=", layout.handed, i64(0))
+        is_bare = f.ne(layout.bare, i64(0))
         with f.b.if_then(f.b.and_(is_handed, is_bare)):
             array = f.call("array_of", PTR, obj)
             f.ret_if(f.is_null(array), i32(FAILS))
-            fits = f.call("check_array", I1, array, given.dtype, given.ndim, given.extents, dims)
+            fits = f.call("check_array", I1, array, layout.dtype, layout.ndim, layout.extents, dims)
             f.ret_if(f.b.not_(fits), i32(FAILS))
             f.put(place, f.incref(array))
         with f.b.if_then(f.b.and_(is_handed, f.b.not_(is_bare))):
@@ -89,17 +89,17 @@ def _inputs(module: Module) -> None:
     f = module.function("inputs", PTR, PTR, PTR, PTR, PTR)
     record, objects, buffers, dims = f.args
     head = HEAD.at(f, record)
-    with f.owned(f.call("PyTuple_New", PTR, head.inputs)) as made:
-        f.ret_if(f.is_null(made.value), NULL)
+    with f.owned(f.call("PyTuple_New", PTR, head.inputs)) as values:
+        f.ret_if(f.is_null(values.value), NULL)
         with f.count(head.inputs) as i:
-            f.call("PyTuple_SetItem", I32, made.value, i, f.incref(module.symbol("_Py_NoneStruct")))
+            f.call("PyTuple_SetItem", I32, values.value, i, f.incref(module.symbol("_Py_NoneStruct")))
         with items(f, head.arguments, head.nodes) as (i, item), f.b.if_then(TENSOR.is_kind(f, item)):
             index = TENSOR.at(f, item).input
             with f.b.if_then(f.b.icmp_signed(">=", index, i64(0))):
                 tensor = f.call("as_tensor", PTR, f.get(f.element(objects, i, PTR), PTR), item, buffers, dims)
                 f.ret_if(f.is_null(tensor), NULL)
-                f.call("PyTuple_SetItem", I32, made.value, index, tensor)
-        f.ret(made.given())
+                f.call("PyTuple_SetItem", I32, values.value, index, tensor)
+        f.ret(values.given())
 
 
 def _result(module: Module) -> None:
@@ -110,11 +110,11 @@ def _result(module: Module) -> None:
     with f.room(head.depth, NULL) as room, f.owned_array(head.depth, None, room) as stack:
         top = f.local(PTR, stack)  # the first place that is free
         with items(f, head.result_items, head.results) as (_, item):
-            made = f.local(PTR, NULL)
-            _one_step(f, item, top, made, outs, handed, dims)
-            f.ret_if(f.is_null(f.get(made, PTR)), NULL)
+            result = f.local(PTR, NULL)
+            _one_step(f, item, top, result, outs, handed, dims)
+            f.ret_if(f.is_null(f.get(result, PTR)), NULL)
             place = f.get(top, PTR)
-            f.put(place, f.get(made, PTR))
+            f.put(place, f.get(result, PTR))
             f.set(top, f.element(place, i64(1), PTR))
         f.ret(f.take(stack))
 
@@ -123,12 +123,12 @@ def _one_step(
     f: Function,
     item: ir.Value,
     top: ir.Value,
-    made: ir.Value,
+    result: ir.Value,
     outs: ir.Value,
     handed: ir.Value,
     dims: ir.Value,
 ) -> None:
-    """Set ``made`` to a new reference, or leave it null and an error; lower ``top`` to the first operand."""
+    """Set ``result`` to a new reference, or leave it null and an error; lower ``top`` to the first operand."""
 
     def operands(count: ir.Value) -> ir.Value:
         f.set(top, f.element(f.get(top, PTR), f.b.neg(count), PTR))
@@ -137,13 +137,13 @@ def _one_step(
     with f.switch(ITEM.at(f, item).kind) as case:
         for kind, objects in ((PUT_OUTPUT, outs), (PUT_ARGUMENT, handed)):
             with case(kind.code):
-                f.set(made, f.incref(f.get(f.element(objects, kind.at(f, item).index, PTR), PTR)))
+                f.set(result, f.incref(f.get(f.element(objects, kind.at(f, item).index, PTR), PTR)))
         with case(PUT_OBJECT.code):
-            f.set(made, f.incref(PUT_OBJECT.at(f, item).object))
+            f.set(result, f.incref(PUT_OBJECT.at(f, item).object))
         with case(PUT_EXTENT.code):
-            f.set(made, f.call("PyLong_FromLongLong", PTR, extent_of(f, PUT_EXTENT.at(f, item).extent, dims)))
+            f.set(result, f.call("PyLong_FromLongLong", PTR, extent_of(f, PUT_EXTENT.at(f, item).extent, dims)))
         with case(PUT_VIEW.code):
-            f.set(made, f.call("make_view", PTR, item, handed))
+            f.set(result, f.call("make_view", PTR, item, handed))
         for kind, make, fill in (
             (MAKE_LIST, "PyList_New", "PyList_SetItem"),
             (MAKE_TUPLE, "PyTuple_New", "PyTuple_SetItem"),
@@ -155,14 +155,14 @@ def _one_step(
                 f.ret_if(f.is_null(sequence), NULL)
                 with f.count(count) as i:
                     f.call(fill, I32, sequence, i, f.take(f.element(first, i, PTR)))  # which steals it
-                f.set(made, sequence)
+                f.set(result, sequence)
         for kind, make in (
             (MAKE_DICT, "make_dict"),
             (MAKE_INSTANCE, "make_instance"),
             (MAKE_CALL, "make_called"),
         ):
             with case(kind.code):
-                f.set(made, f.call(make, PTR, item, operands(kind.at(f, item).count)))
+                f.set(result, f.call(make, PTR, item, operands(kind.at(f, item).count)))
 
 
 def _make_view(module: Module) -> None:
@@ -186,11 +186,11 @@ def _make_view(module: Module) -> None:
     dtype, ndim = view.dtype, f.b.trunc(view.ndim, I32)
     f.call("Py_IncRef", VOID, dtype)  # the call below takes a reference, also when it fails
     kind = module.symbol("PyArray_Type")
-    made = f.call("PyArray_NewFromDescr", PTR, kind, dtype, ndim, extents, strides, data, flags, NULL)
-    f.ret_if(f.is_null(made), NULL)
+    array_view = f.call("PyArray_NewFromDescr", PTR, kind, dtype, ndim, extents, strides, data, flags, NULL)
+    f.ret_if(f.is_null(array_view), NULL)
     f.call("Py_IncRef", VOID, f.get(base, PTR))
-    f.store(f.get(base, PTR), made, object_layout.ARRAY_BASE)
-    f.ret(f.call("tensor_over", PTR, made))
+    f.store(f.get(base, PTR), array_view, object_layout.ARRAY_BASE)
+    f.ret(f.call("tensor_over", PTR, array_view))
 
 
 def _make_dict(module: Module) -> None:
@@ -198,13 +198,13 @@ def _make_dict(module: Module) -> None:
     f = module.function("make_dict", PTR, PTR, PTR)
     item, values = f.args
     step = MAKE_DICT.at(f, item)
-    with f.owned(f.call("PyDict_New", PTR)) as made:
-        f.ret_if(f.is_null(made.value), NULL)
+    with f.owned(f.call("PyDict_New", PTR)) as entries:
+        f.ret_if(f.is_null(entries.value), NULL)
         with f.count(step.count) as i, f.owned(f.take(f.element(values, i, PTR))) as value:
             key = f.get(f.element(step.keys, i, PTR), PTR)
-            failed = f.ne(f.call("PyDict_SetItem", I32, made.value, key, value.value), ir.Constant(I32, 0))
+            failed = f.ne(f.call("PyDict_SetItem", I32, entries.value, key, value.value), ir.Constant(I32, 0))
             f.ret_if(failed, NULL)
-        f.ret(made.given())
+        f.ret(entries.given())
 
 
 def _make_instance(module: Module) -> None:
@@ -212,13 +212,15 @@ def _make_instance(module: Module) -> None:
     f = module.function("make_instance", PTR, PTR, PTR)
     item, values = f.args
     step = MAKE_INSTANCE.at(f, item)
-    with f.owned(f.call("PyObject_CallOneArg", PTR, module.symbol("Object_new"), step.type)) as made:
-        f.ret_if(f.is_null(made.value), NULL)
+    with f.owned(f.call("PyObject_CallOneArg", PTR, module.symbol("Object_new"), step.type)) as instance:
+        f.ret_if(f.is_null(instance.value), NULL)
         with f.count(step.count) as i, f.owned(f.take(f.element(values, i, PTR))) as value:
             name = f.get(f.element(step.names, i, PTR), PTR)
-            failed = f.ne(f.call("PyObject_GenericSetAttr", I32, made.value, name, value.value), ir.Constant(I32, 0))
+            failed = f.ne(
+                f.call("PyObject_GenericSetAttr", I32, instance.value, name, value.value), ir.Constant(I32, 0)
+            )
             f.ret_if(failed, NULL)
-        f.ret(made.given())
+        f.ret(instance.given())
 
 
 def _make_called(module: Module) -> None:

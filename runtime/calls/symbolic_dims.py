@@ -32,13 +32,13 @@ class Dims:
         for extent in read:
             if extent.symbol is not None and extent not in self._places:
                 self._reserve(extent)
-        given = {extent: self._reserve(extent) for extent in read if extent.symbol is None}
+        slots = {extent: self._reserve(extent) for extent in read if extent.symbol is None}
         for source in sources:
             if (source.scale, source.offset) != (1, 0):
-                found = given[Dim(source.name) * source.scale + source.offset]
-                difference = self._step("add", _Place(found), -source.offset)
+                extent_place = slots[Dim(source.name) * source.scale + source.offset]
+                difference = self._step("add", _Place(extent_place), -source.offset)
                 self._step("divide", difference, source.scale, self._places[Dim(source.name)])
-        for extent, place in given.items():
+        for extent, place in slots.items():
             del self._places[extent]
             self._step("same", _Place(place), self._calculated(extent))
             self._places[extent] = place

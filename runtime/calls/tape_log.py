@@ -164,17 +164,17 @@ class TapeLog:
     ) -> None:
         """``definition`` gave outputs, of which some are tracked from now on; ``key``, which it keeps alive, is one
         object for all definitions that are the same."""
-        given = [self._number(x) for x in inputs]
+        input_numbers = [self._number(x) for x in inputs]
         before = self._size()
-        found = []
+        output_numbers = []
         for x, is_tracked in zip(outputs, tracked):
             entry = self._entry(x)
             if entry < 0:
-                found.append(self._place(x, is_tracked))
+                output_numbers.append(self._place(x, is_tracked))
             else:
-                found.append(self._number(x, is_tracked))
-        head = LOG_CALL | len(given) << LOG_INPUTS | len(found) << LOG_OUTPUTS
-        words = (head, id(key), *given, *found)
+                output_numbers.append(self._number(x, is_tracked))
+        head = LOG_CALL | len(input_numbers) << LOG_INPUTS | len(output_numbers) << LOG_OUTPUTS
+        words = (head, id(key), *input_numbers, *output_numbers)
         # One call in C, so that the calls of several threads are in one order in both.
         _forget(map(_apply, (self._definitions.append, self._words.extend), (definition, packed(words))))
         self._check_order(before, len(words))
@@ -220,9 +220,9 @@ class TapeLog:
 
     def _calls(self, start: int = 0) -> list[Call]:
         """What was called, from the ``start``-th call on."""
-        found = [item for item in self._items() if item[0] == LOG_CALL]
+        call_items = [item for item in self._items() if item[0] == LOG_CALL]
         calls = []
-        for k, (_, head, _, *numbers) in enumerate(found[start:], start):
+        for k, (_, head, _, *numbers) in enumerate(call_items[start:], start):
             objects = [self._values[n] for n in numbers]
             count = _inputs(head)
             calls.append(Call(self._definitions[k], tuple(objects[:count]), tuple(objects[count:])))

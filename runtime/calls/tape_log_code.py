@@ -61,11 +61,11 @@ def define(module: Module, offsets: TapeOffsets) -> None:
 def is_float(f: Function, tensor: ir.Value) -> ir.Value:
     """Whether a tensor's array is an ndarray of one of NumPy's own floats."""
     array = f.call("array_of", PTR, tensor)
-    found = f.local(I1, FALSE)
+    is_floating = f.local(I1, FALSE)
     with f.b.if_then(f.b.not_(f.is_null(array))), f.b.if_then(is_type(f, array, "PyArray_Type")):
         kind = f.load(f.load(array, object_layout.ARRAY_DESCR, PTR), object_layout.DESCR_KIND, I8)
-        f.set(found, f.eq(kind, ir.Constant(I8, ord("f"))))
-    return f.get(found, I1)
+        f.set(is_floating, f.eq(kind, ir.Constant(I8, ord("f"))))
+    return f.get(is_floating, I1)
 
 
 def set_field(f: Function, obj: ir.Value, offset: int, value: ir.Value) -> None:
@@ -138,14 +138,14 @@ def _log_start(module: Module, offsets: TapeOffsets) -> None:
         f.owned(f.call("PyByteArray_FromStringAndSize", PTR, NULL, i64(0))) as words,
         f.owned(f.call("PyByteArray_FromStringAndSize", PTR, NULL, i64(4 * LOG_ENTRIES))) as table,
     ):
-        made = (values, definitions, words, table)
-        for one in made:
+        logs = (values, definitions, words, table)
+        for one in logs:
             f.ret_if(f.is_null(one.value), FALSE)
         f.ret_if(f.ne(f.load(tape, offsets.table, PTR), none), TRUE)  # Python code ran meanwhile
         entries = f.load(table.value, object_layout.BYTEARRAY_START, PTR)
         f.call("memset", PTR, entries, i32(0), i64(4 * LOG_ENTRIES))
         places = (offsets.values, offsets.definitions, offsets.words, offsets.table)
-        for one, offset in zip(made, places):
+        for one, offset in zip(logs, places):
             set_field(f, tape, offset, one.value)
     f.ret(TRUE)
 
@@ -337,7 +337,7 @@ def _tell(module: Module, offsets: TapeOffsets) -> None:
         with f.b.if_then(_is_sequence(f, value)):
             f.set(size, f.load(value, object_layout.SIZE, I64))
         f.set(room, f.b.add(f.get(room, I64), f.get(size, I64)))
-    operands, found, tracked = f.local_array(PTR, f.get(room, I64)), f.local(I64, i64(0)), f.local(I64, i64(0))
+    operands, listed, tracked = f.local_array(PTR, f.get(room, I64)), f.local(I64, i64(0)), f.local(I64, i64(0))
 
     def take(value: ir.Value) -> None:
         with f.b.if_else(is_type(f, value, "Tensor_Type"), likely=True) as (tensor, other):
@@ -346,8 +346,8 @@ def _tell(module: Module, offsets: TapeOffsets) -> None:
                 f.ret_if(f.eq(entry, i64(ELSEWHERE)), i32(UNKNOWN))
                 f.ret_if(f.b.not_(is_type(f, f.call("array_of", PTR, value), "PyArray_Type")), i32(UNKNOWN))
                 f.set(tracked, f.b.or_(f.get(tracked, I64), f.b.zext(_is_odd(f, entry), I64)))
-                f.set(f.element(operands, f.get(found, I64), PTR), value)
-                f.set(found, f.b.add(f.get(found, I64), i64(1)))
+                f.set(f.element(operands, f.get(listed, I64), PTR), value)
+                f.set(listed, f.b.add(f.get(listed, I64), i64(1)))
             with other:
                 f.ret_if(f.b.not_(_is_plain_value(f, value)), i32(UNKNOWN))
 
@@ -361,7 +361,7 @@ def _tell(module: Module, offsets: TapeOffsets) -> None:
     f.ret_if(f.eq(f.get(tracked, I64), i64(0)), i32(TOLD))
     whole = f.load(known, offsets.whole, PTR)
     f.ret_if(f.eq(whole, module.symbol("_Py_NoneStruct")), i32(UNKNOWN))
-    done = f.call("log_call", I1, tape, whole, operands, f.get(found, I64), result)
+    done = f.call("log_call", I1, tape, whole, operands, f.get(listed, I64), result)
     f.ret(f.b.select(done, i32(TOLD), i32(FAILED)))
 
 

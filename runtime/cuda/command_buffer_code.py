@@ -94,14 +94,14 @@ class _Call:
     def stream(self, position: int) -> ir.Value:
         return self.f.get(self.f.words_after(self.streams, self.word(position)), I64)
 
-    def __call__(self, name: str, *given: ir.Value) -> None:
+    def __call__(self, name: str, *arguments: ir.Value) -> None:
         """Call the driver; the walk ends if that fails."""
-        self.call(self.f.pointer(self.table, 8 * WALKED.index(name)), *given)
+        self.call(self.f.pointer(self.table, 8 * WALKED.index(name)), *arguments)
 
-    def call(self, function: ir.Value, *given: ir.Value) -> None:
+    def call(self, function: ir.Value, *arguments: ir.Value) -> None:
         """The same for any function that returns the number of an error."""
         f = self.f
-        status = f.call_pointer(function, I32, *given)
+        status = f.call_pointer(function, I32, *arguments)
         with f.b.if_then(f.ne(status, i32(0)), likely=False):
             f.ret(f.b.or_(f.b.zext(status, I64), f.b.shl(self.number, i64(32))))
 
@@ -110,17 +110,17 @@ def _launch(call: _Call, words: ir.Value, parameters: ir.Value, together: bool =
     """One launch: its parameters are a number, words, or both in this order."""
     f = call.f
     told = f.words_after(words, call.word(7))
-    own = f.at(call.step, 8 * 6)
-    first = f.b.select(f.ne(call.word(5), i64(0)), own, told)
+    inline = f.at(call.step, 8 * 6)
+    first = f.b.select(f.ne(call.word(5), i64(0)), inline, told)
     f.store(first, parameters)
     f.store(told, parameters, 8)
     one = i32(1)
     blocks, threads, stream = call.narrow(2), call.narrow(3), call.stream(4)
-    given = call.word(1), blocks, one, one, threads, one, one, call.narrow(8), stream, parameters
+    launch = call.word(1), blocks, one, one, threads, one, one, call.narrow(8), stream, parameters
     if together:
-        call("cuLaunchCooperativeKernel", *given)
+        call("cuLaunchCooperativeKernel", *launch)
     else:
-        call("cuLaunchKernel", *given, NULL)
+        call("cuLaunchKernel", *launch, NULL)
 
 
 def _copy(call: _Call) -> None:

@@ -49,8 +49,8 @@ def load() -> Bindings:
         from nvmath.bindings import cublas, cublasLt
 
         cublasLt.get_version()  # which loads it
-        found = ctypes.CDLL(pathfinder.load_nvidia_dynamic_lib("cublasLt").abs_path)
-        return Bindings(cublasLt, cublas, CudaDataType, ctypes.cast(found.cublasLtMatmul, ctypes.c_void_p).value or 0)
+        library = ctypes.CDLL(pathfinder.load_nvidia_dynamic_lib("cublasLt").abs_path)
+        return Bindings(cublasLt, cublas, CudaDataType, ctypes.cast(library.cublasLtMatmul, ctypes.c_void_p).value or 0)
     except Exception as error:  # each of the packages has kinds of its own
         raise DeviceError(
             "cuda",
@@ -115,33 +115,33 @@ class CublasLt:
         right = layout(call.factors, call.right, k, n)
         left = layout(call.factors, call.left, m, k)
         result = layout(call.sums, call.result, m, n)
-        found = None
+        heuristic = None
         try:
-            found = self._asked(form, right, left, result)
+            heuristic = self._asked(form, right, left, result)
         finally:
-            if found is None:
+            if heuristic is None:
                 self._destroy(form, right, left, result)
-        if found is None:
+        if heuristic is None:
             return None
-        size = int(found.workspace_size)
+        size = int(heuristic.workspace_size)
         one, zero = (self._scalars.ctypes.data + 4 * k for k in range(2))
-        words = self._matmul, self._handle, form, one, zero, right, left, result, int(found.ptr), size
-        return Algorithm(words, size, (form, right, left, result), found)
+        words = self._matmul, self._handle, form, one, zero, right, left, result, int(heuristic.ptr), size
+        return Algorithm(words, size, (form, right, left, result), heuristic)
 
     def release(self, algorithm: Algorithm) -> None:
         """Let go of an algorithm, which nobody calls any more."""
         self._destroy(*algorithm.made)
 
     def _destroy(self, form: int, *layouts: int) -> None:
-        for made in layouts:
-            self._lt.matrix_layout_destroy(made)
+        for layout in layouts:
+            self._lt.matrix_layout_destroy(layout)
         self._lt.matmul_desc_destroy(form)
 
     def _asked(self, form: int, right: int, left: int, result: int) -> Any:
         """The algorithm that the library takes for the best."""
         lt = self._lt
         preference, attributes = lt.matmul_preference_create(), lt.MatmulPreferenceAttribute
-        found, count = lt.MatmulHeuristicResult(), np.zeros(1, np.int32)
+        heuristic, count = lt.MatmulHeuristicResult(), np.zeros(1, np.int32)
         try:
             self._set("matmul_preference", preference, attributes.MAX_WORKSPACE_BYTES, WORKSPACE)
             # Sums of parts of the depth are not rounded before they are added up.
@@ -150,21 +150,21 @@ class CublasLt:
             for operand in "ABCD":
                 attribute = getattr(attributes, f"MIN_ALIGNMENT_{operand}_BYTES")
                 self._set("matmul_preference", preference, attribute, ALIGNMENT)
-            given = form, right, left, result, result, preference
-            lt.matmul_algo_get_heuristic(self._handle, *given, 1, found.ptr, count.ctypes.data)
+            description = form, right, left, result, result, preference
+            lt.matmul_algo_get_heuristic(self._handle, *description, 1, heuristic.ptr, count.ctypes.data)
         except lt.cuBLASLtError as error:
             if error.status != NOT_SUPPORTED:
                 raise failure(error.status) from None
             return None
         finally:
             lt.matmul_preference_destroy(preference)
-        return found if count[0] and not found.state else None
+        return heuristic if count[0] and not heuristic.state else None
 
     def _type(self, dtype: str) -> int:
         names = {"f32": "CUDA_R_32F", "f16": "CUDA_R_16F", "bf16": "CUDA_R_16BF"}
         return int(getattr(self._types, names[dtype]))
 
-    def _set(self, kind: str, made: int, attribute: int, value: int) -> None:
+    def _set(self, kind: str, handle: int, attribute: int, value: int) -> None:
         dtype = getattr(self._lt, f"get_{kind}_attribute_dtype")(attribute)
         word = np.array([value], dtype)
-        getattr(self._lt, f"{kind}_set_attribute")(made, attribute, word.ctypes.data, word.nbytes)
+        getattr(self._lt, f"{kind}_set_attribute")(handle, attribute, word.ctypes.data, word.nbytes)

@@ -32,12 +32,12 @@ def between(array: Any, number: int) -> Any:
         source.ledger.settle_all()
         if not array.flags.c_contiguous:
             array = gpu_memory.cupy().ascontiguousarray(array)
-        made = source.events.recorded(gpu_memory.stream())
+        event = source.events.recorded(gpu_memory.stream())
     try:
         with gpu_memory.on(number):
-            return target.transfers.fetch(array, made)
+            return target.transfers.fetch(array, event)
     finally:
-        source.events.give(made)  # the wait is for what it stands for now
+        source.events.give(event)  # the wait is for what it stands for now
 
 
 class PendingCopy:

@@ -111,26 +111,26 @@ class Driver:
         addresses = [ctypes.cast(self._functions[name], _P).value or 0 for name in WALKED]
         self.table = (_I64 * len(WALKED))(*addresses)
 
-    def status(self, name: str, *given: Any) -> int:
+    def status(self, name: str, *arguments: Any) -> int:
         """Call a function; the number of its error, 0 for none."""
-        return int(self._functions[name](*given))
+        return int(self._functions[name](*arguments))
 
-    def call(self, name: str, *given: Any) -> None:
+    def call(self, name: str, *arguments: Any) -> None:
         """Call a function.  Raises DeviceError where it fails."""
-        status = self.status(name, *given)
+        status = self.status(name, *arguments)
         if status:
             raise failure(status, name)
 
-    def number(self, name: str, *given: Any) -> int:
+    def number(self, name: str, *arguments: Any) -> int:
         """The int that a function finds."""
-        found = ctypes.c_int()
-        self.call(name, ctypes.byref(found), *given)
-        return found.value
+        value = ctypes.c_int()
+        self.call(name, ctypes.byref(value), *arguments)
+        return value.value
 
-    def made(self, name: str, *given: Any) -> int:
+    def made(self, name: str, *arguments: Any) -> int:
         """The handle that a function makes."""
         handle = ctypes.c_void_p()
-        self.call(name, ctypes.byref(handle), *given)
+        self.call(name, ctypes.byref(handle), *arguments)
         return handle.value or 0
 
 

@@ -131,12 +131,12 @@ class CudaExecutable:
 
     def _read_by_libraries(self) -> list[int]:
         """The inputs that lie where calls of libraries read something."""
-        found = set()
+        numbers = set()
         for call in self.program.library_calls:
             for buffer in (call.left.buffer, call.right.buffer):
                 if buffer.kind in ("input", "update"):
-                    found.add(buffer.number if buffer.kind == "input" else self.updated[buffer.number])
-        return sorted(found)
+                    numbers.add(buffer.number if buffer.kind == "input" else self.updated[buffer.number])
+        return sorted(numbers)
 
     def _is_aligned(self, arrays: Sequence[Any]) -> bool:
         """Whether libraries can read the arrays, or the copies of those that are not contiguous."""

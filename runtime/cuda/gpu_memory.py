@@ -38,9 +38,9 @@ def count() -> int:
 def check_device(number: int) -> None:
     """Raises DeviceError unless there is a GPU of that number."""
     cupy()
-    found = count()
-    if number >= found:
-        has = "no GPU" if not found else f"gpu:0 to gpu:{found - 1}" if found > 1 else "gpu:0 alone"
+    available = count()
+    if number >= available:
+        has = "no GPU" if not available else f"gpu:0 to gpu:{available - 1}" if available > 1 else "gpu:0 alone"
         raise DeviceError("cuda", f"there is no gpu:{number} here; this process has {has}. Check nvidia-smi.")
 
 
@@ -52,9 +52,9 @@ def target(number: int) -> Target:
     capability = int(device.compute_capability)
     if capability < CUDA_SM80.sm:
         raise DeviceError("cuda", f"gpu:{number} is of compute capability {capability}; {CUDA_SM80.sm} is needed.")
-    found = CUDA_SM90 if capability >= CUDA_SM90.sm else CUDA_SM80
+    base = CUDA_SM90 if capability >= CUDA_SM90.sm else CUDA_SM80
     memory = int(device.attributes["MaxSharedMemoryPerBlockOptin"])
-    return found.with_(library=cublaslt.is_installed(), block_memory=memory)
+    return base.with_(library=cublaslt.is_installed(), block_memory=memory)
 
 
 _bound = threading.local()  # the devices whose contexts this thread has used

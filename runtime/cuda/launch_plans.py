@@ -223,7 +223,7 @@ class LaunchPlan:
             self.block = gpu_memory.empty(8 * count, "u1")
             self._meeting = self._nothing, self.block.data.ptr + 8 * words
             self._statuses = self._nothing, self._meeting[1] + 8 * self._meetings
-        found: list[int] = []
+        template: list[int] = []
         addresses = []
         for grid in self._grids:
             failed = status = (self._nothing, 0)
@@ -241,12 +241,12 @@ class LaunchPlan:
                 status,
             ):
                 if base != self._nothing:
-                    addresses.append((len(found), base))
-                found.append(offset)
-            found += [grid.units, *self._dims.values()]
+                    addresses.append((len(template), base))
+                template.append(offset)
+            template += [grid.units, *self._dims.values()]
         if self._program.indirect:
-            found += [0] * (count - len(found))
-        return found, addresses
+            template += [0] * (count - len(template))
+        return template, addresses
 
     def _written(self, words: int) -> list[Step]:
         function = self._functions[SET_WORDS]
@@ -255,9 +255,9 @@ class LaunchPlan:
 
     # ---- steps
 
-    def _copied(self, given: DeviceCopy) -> Step:
+    def _copied(self, copy: DeviceCopy) -> Step:
         return command_buffer.copy(
-            self._address(given.target), self._address(given.source), value_at(given.size, self._dims)
+            self._address(copy.target), self._address(copy.source), value_at(copy.size, self._dims)
         )
 
     def _told(self) -> list[Step]:

@@ -36,14 +36,14 @@ class Transfers:
         self._upload(source, target, gpu_memory.stream(), AT_ONCE - 1)
         return target
 
-    def fetch(self, source: Any, made: int) -> Any:
+    def fetch(self, source: Any, event: int) -> Any:
         """A copy of a contiguous array of another GPU on the current one, on its current stream, after an event.  The
         array's memory is held until it is over: the other GPU goes on, and may not give it to somebody else."""
         target, stream = gpu_memory.empty(source.shape, source.dtype), gpu_memory.stream()
         if source.nbytes:
             with self._lock:
                 self._tidy(sys.maxsize)
-                self._driver.call("cuStreamWaitEvent", stream, made, 0)
+                self._driver.call("cuStreamWaitEvent", stream, event, 0)
                 self._driver.call("cuMemcpyAsync", target.data.ptr, source.data.ptr, source.nbytes, stream)
                 self._under_way.append((self._events.recorded(stream), source))
         return target

@@ -135,8 +135,8 @@ class _Memory:
         return result
 
     def code(self, digest: bytes) -> Code | None:
-        found = self.loaded.get(digest)
-        return None if found is None else found[0]()
+        reference = self.loaded.get(digest)
+        return None if reference is None else reference[0]()
 
     def keep(self, digest: bytes, entry: Entry) -> None:
         with self.lock:
@@ -189,10 +189,10 @@ def _memory() -> _Memory:
         return result
 
 
-def _count(compiled: int, found: int) -> None:
+def _count(compiled: int, reused: int) -> None:
     global _counts
     with _lock:
-        _counts = Counts(_counts.compiled + compiled, _counts.found + found)
+        _counts = Counts(_counts.compiled + compiled, _counts.found + reused)
 
 
 def key_of(text: str, target: Target, symbols: Sequence[str], level: int | None = None) -> str:
@@ -440,11 +440,11 @@ class _Loading:
             held[holder] = None
             imports[symbol] = holder.addresses[symbol]
         if entry.others:
-            given = self.asked.imports()
+            available = self.asked.imports()
             for name in entry.others:
-                if name not in given:
+                if name not in available:
                     raise CompileError("machine code", f"there is no function {name} in this process.")
-                imports[name] = given[name]
+                imports[name] = available[name]
         code = Code({}, held=[*held])
         if entry.image:
             code = machine_code.load_object(entry.image, *dict.fromkeys(entry.members.values()), imports=imports)

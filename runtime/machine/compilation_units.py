@@ -53,15 +53,15 @@ class Module:
 
     def reachable(self, names: Iterable[str]) -> list[KernelText]:
         """The units of these names and what they call, those that are called first."""
-        found: dict[str, KernelText] = {}
+        units: dict[str, KernelText] = {}
         stack = [(self.units[name], False) for name in names]
         while stack:
             unit, ready = stack.pop()
             if ready:
-                found.setdefault(unit.name, unit)
-            elif unit.name not in found:
+                units.setdefault(unit.name, unit)
+            elif unit.name not in units:
                 stack += [(unit, True), *((other, False) for other in unit.calls)]
-        return list(found.values())
+        return list(units.values())
 
     def together(self, group: Sequence[KernelText]) -> str:
         """These units as a module by themselves."""
@@ -89,10 +89,10 @@ def split_module(text: str) -> Module | None:
     items: dict[str, str] = {}  # definitions by name
     for item in _TOP.split(text):
         if item.startswith("define "):
-            found = _FUNCTION.match(item)
-            if found is None:
+            match = _FUNCTION.match(item)
+            if match is None:
                 return None
-            items[found["name"]] = item
+            items[match["name"]] = item
         elif item.startswith("declare "):
             declares[_NAME.findall(item)[0]] = item
         elif item.startswith("@"):
@@ -139,10 +139,10 @@ class _Cutter:
         """All that it names is finished."""
         if name in self.symbols:
             return
-        item, own = self.items[name], self.symbols
-        new = {other: own.get(other, other) for other in self.named[name]} | {name: "@itself"}
+        item, symbols = self.items[name], self.symbols
+        new = {other: symbols.get(other, other) for other in self.named[name]} | {name: "@itself"}
         key = _hash(self.everywhere + _NAME.sub(lambda m: new[m[0]], item))
-        symbol = new[name] = own[name] = f"@{_PREFIX}{key}"
+        symbol = new[name] = symbols[name] = f"@{_PREFIX}{key}"
         constants: dict[str, str] = {}
         calls: dict[str, KernelText] = {}
         others: set[str] = set()
@@ -161,10 +161,10 @@ class _Cutter:
         if not item.startswith("define "):
             self.constants[name], self.calls[name], self.others[name] = {**constants, symbol: text}, calls, others
             return
-        found = _FUNCTION.match(item)
-        assert found is not None
-        linkage, result, given = found["linkage"] or "", found["result"], found["given"]
-        declaration = f"declare {result}{symbol}({_PARAMETER.sub('', given)})\n"
+        match = _FUNCTION.match(item)
+        assert match is not None
+        linkage, result, parameters = match["linkage"] or "", match["result"], match["given"]
+        declaration = f"declare {result}{symbol}({_PARAMETER.sub('', parameters)})\n"
         visible = f"define {text[len('define ' + linkage) :]}"
         self.units[name] = KernelText(
             name, key, symbol[1:], visible, declaration, tuple(calls.values()), frozenset(others), constants,

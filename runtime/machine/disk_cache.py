@@ -162,13 +162,13 @@ def get_by(digest: bytes) -> bytes | None:
     if where is None:
         return None
     path = os.path.join(where, digest.hex() + _SUFFIX)
-    found = read(path)
-    if found is None:
+    entry = read(path)
+    if entry is None:
         return None
-    payload = _payload(found.content, digest)
+    payload = _payload(entry.content, digest)
     if payload is None:
         _say(f"ignores {path}: damaged, linked, or not written by this user")
-    elif time.time() - found.status.st_mtime > _FRESH:
+    elif time.time() - entry.status.st_mtime > _FRESH:
         with contextlib.suppress(OSError):
             os.utime(path)
     return payload
@@ -251,9 +251,9 @@ def put(key: str, payload: bytes, label: str = "") -> bool:
 def entries() -> list[CacheEntry]:
     """All entries, least recently used first."""
     where = usable()
-    found = [] if where is None else _scan(where)
+    files = [] if where is None else _scan(where)
     return [
-        CacheEntry(os.path.basename(path).removesuffix(_SUFFIX), size, used, _label(path)) for used, size, path in found
+        CacheEntry(os.path.basename(path).removesuffix(_SUFFIX), size, used, _label(path)) for used, size, path in files
     ]
 
 
@@ -268,9 +268,9 @@ def _label(path: str) -> str:
 
 def stat() -> Stat:
     """Size and place of the cache."""
-    where, found = folder(), entries()
+    where, listed = folder(), entries()
     problem = _problem(where)
-    return Stat(where, len(found), sum(entry.bytes for entry in found), limit(), problem is None, problem)
+    return Stat(where, len(listed), sum(entry.bytes for entry in listed), limit(), problem is None, problem)
 
 
 def _problem(where: str | None) -> str | None:
@@ -379,7 +379,7 @@ def _is_ours(status: os.stat_result) -> bool:
 
 def _scan(where: str) -> list[tuple[float, int, str]]:
     """(last use, bytes, path) of each entry, oldest first.  Removes what killed processes left behind."""
-    found = []
+    files = []
     try:
         with os.scandir(where) as items:
             for item in items:
@@ -390,12 +390,12 @@ def _scan(where: str) -> list[tuple[float, int, str]]:
                 if not stat_module.S_ISREG(status.st_mode):
                     continue
                 if _ENTRY.fullmatch(item.name):
-                    found.append((status.st_mtime, _on_disk(status), item.path))
+                    files.append((status.st_mtime, _on_disk(status), item.path))
                 elif _UNFINISHED.fullmatch(item.name) and time.time() - status.st_mtime > _STALE:
                     _remove(item.path)
     except OSError:
         return []
-    return sorted(found)
+    return sorted(files)
 
 
 def _account(where: str, size: int) -> None:
@@ -407,9 +407,9 @@ def _account(where: str, size: int) -> None:
             _sizes[where] = sum(bytes_ for _, bytes_, _ in _scan(where))
         if _sizes[where] <= limit():
             return
-        found = _scan(where)
-        total = sum(bytes_ for _, bytes_, _ in found)
-        for _, bytes_, path in found:
+        files = _scan(where)
+        total = sum(bytes_ for _, bytes_, _ in files)
+        for _, bytes_, path in files:
             if total <= limit() * _KEEP:
                 break
             total -= bytes_ * _remove(path)

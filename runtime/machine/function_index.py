@@ -51,20 +51,20 @@ class Index:
         # Another file, or less of it: somebody wrote it anew.
         start = before[1] if before is not None and before[0] == status.st_ino and before[1] < status.st_size else 0
         start = max(0, start - start % _RECORD.size - _RECORD.size)
-        found = disk_cache.read(self._path, start)
+        content = disk_cache.read(self._path, start)
         # Systems give a new file the number of one that is gone, and it may be written anew just now: what follows the
         # record that was read last is new, and that record says whether this is still the file.
-        if start and (found is None or found.content[: _RECORD.size] != self._last):
+        if start and (content is None or content.content[: _RECORD.size] != self._last):
             start = 0
-            found = disk_cache.read(self._path)
-        if found is None:
+            content = disk_cache.read(self._path)
+        if content is None:
             self._known, self._state = {}, None
             return
         known = self._known if start else {}
-        whole = len(found.content) // _RECORD.size * _RECORD.size
-        known.update(_RECORD.iter_unpack(found.content[:whole]))
-        self._last = found.content[whole - _RECORD.size : whole] if whole else b""
-        self._known, self._state = known, (found.status.st_ino, start + len(found.content))
+        whole = len(content.content) // _RECORD.size * _RECORD.size
+        known.update(_RECORD.iter_unpack(content.content[:whole]))
+        self._last = content.content[whole - _RECORD.size : whole] if whole else b""
+        self._known, self._state = known, (content.status.st_ino, start + len(content.content))
 
     def add(self, entries: Mapping[bytes, bytes]) -> None:
         """Note where functions are."""
@@ -76,8 +76,8 @@ class Index:
         if size % _RECORD.size == 0 and size + len(added) <= _MOST:
             disk_cache.append(self._path, added)
             return
-        found = disk_cache.read(self._path)
-        kept = b"" if found is None else found.content[: size // _RECORD.size * _RECORD.size]
+        content = disk_cache.read(self._path)
+        kept = b"" if content is None else content.content[: size // _RECORD.size * _RECORD.size]
         if len(kept) + len(added) > _MOST:
             kept = kept[-(_MOST // 2 // _RECORD.size) * _RECORD.size :]
         disk_cache.write(self._folder, disk_cache.INDEX, (kept, added), disk_cache.digest(disk_cache.INDEX).hex())

@@ -256,19 +256,19 @@ def _parsed(text: str, target: Target, use: Use, level: int) -> Iterator[tuple[A
     """The target machine and the verified module of a text.  RuntimeError inside says that LLVM cannot emit it."""
     llvm = _llvm()
     with contextlib.ExitStack() as objects:  # which go one before the other, and not with whoever holds a traceback
-        own = objects.enter_context
-        machine = _cached_target_machine(target, level, own(_places.taken()))
+        enter = objects.enter_context
+        machine = _cached_target_machine(target, level, enter(_places.taken()))
         # A context of its own: types and constants of a module die with it instead of growing the global context.
-        context = own(llvm.create_context())
+        context = enter(llvm.create_context())
         try:
-            module = own(_parse(text, context))
+            module = enter(_parse(text, context))
             module.triple = machine.triple
-            module.data_layout = str(own(machine.target_data))
+            module.data_layout = str(enter(machine.target_data))
             _verify(module)
-            options = own(llvm.create_pipeline_tuning_options(speed_level=2))
-            builder = own(llvm.create_pass_builder(machine, options))
+            options = enter(llvm.create_pipeline_tuning_options(speed_level=2))
+            builder = enter(llvm.create_pass_builder(machine, options))
             usual = use not in _PASSES
-            passes = own(builder.getModulePassManager() if usual else llvm.create_new_module_pass_manager())
+            passes = enter(builder.getModulePassManager() if usual else llvm.create_new_module_pass_manager())
             for name in () if usual else _PASSES[use]:
                 getattr(passes, f"add_{name}_pass")()
             _unlocked("RunNewModulePassManager")(passes, module, builder)
@@ -357,12 +357,12 @@ def compile_library(texts: Sequence[str], target: Target, public: Collection[str
     llvm, level = _llvm(), FULL
     llvm.initialize_native_asmparser()
     with contextlib.ExitStack() as objects:
-        own = objects.enter_context
-        machine = _cached_target_machine(target, level, own(_places.taken()))
-        context = own(llvm.create_context())
+        enter = objects.enter_context
+        machine = _cached_target_machine(target, level, enter(_places.taken()))
+        context = enter(llvm.create_context())
         try:
-            whole = own(_parse(texts[0], context))
-            whole.triple, whole.data_layout = machine.triple, str(own(machine.target_data))
+            whole = enter(_parse(texts[0], context))
+            whole.triple, whole.data_layout = machine.triple, str(enter(machine.target_data))
             whole.name = "hybridflow"
             for text in texts[1:]:
                 part = _parse(text, context)
@@ -372,9 +372,9 @@ def compile_library(texts: Sequence[str], target: Target, public: Collection[str
                 if not value.is_declaration and value.name not in public:
                     value.linkage = "internal"
             _verify(whole)
-            options = own(llvm.create_pipeline_tuning_options(speed_level=2))
-            builder = own(llvm.create_pass_builder(machine, options))
-            passes = own(llvm.create_new_module_pass_manager())
+            options = enter(llvm.create_pipeline_tuning_options(speed_level=2))
+            builder = enter(llvm.create_pass_builder(machine, options))
+            passes = enter(llvm.create_new_module_pass_manager())
             for name in _PASSES["program"]:
                 getattr(passes, f"add_{name}_pass")()
             passes.add_global_dead_code_eliminate_pass()

@@ -133,14 +133,14 @@ class Pool:
 
 def pool() -> Pool | None:
     """The pool, loaded on first use and kept for good; None where native code cannot run."""
-    found = _loaded()
-    return found if isinstance(found, Pool) else None
+    loaded = _loaded()
+    return loaded if isinstance(loaded, Pool) else None
 
 
 def problem() -> str | None:
     """Why there is no pool, or None when there is one."""
-    found = _loaded()
-    return found if isinstance(found, str) else None
+    loaded = _loaded()
+    return loaded if isinstance(loaded, str) else None
 
 
 @uninterruptible.once

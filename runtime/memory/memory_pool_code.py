@@ -203,16 +203,16 @@ def _make(module: Module, free_lists: ir.Value, state: State) -> None:
         f.call("pool_trim", VOID)
         again = f.call("posix_memalign", I32, block, alignment, total)
         f.ret_if(f.ne(again, i32(0)), NULL)
-    made = f.get(block, PTR)
+    fresh = f.get(block, PTR)
     with f.b.if_then(huge):
-        f.call("madvise", I32, made, total, i32(MADV_HUGEPAGE))  # advice: a refusal changes nothing
+        f.call("madvise", I32, fresh, total, i32(MADV_HUGEPAGE))  # advice: a refusal changes nothing
     with f.b.if_then(f.b.icmp_unsigned(">=", total, i64(LARGE))):
         _add(f, state["held"], total)
-    f.store(index, made, CLASS)
-    f.store(total, made, BYTES)
-    _fill(f, made, state)
+    f.store(index, fresh, CLASS)
+    f.store(total, fresh, BYTES)
+    _fill(f, fresh, state)
     _add(f, state["misses"], i64(1))
-    f.ret(made)
+    f.ret(fresh)
 
 
 def _find(module: Module, free_lists: ir.Value, state: State) -> None:
@@ -354,13 +354,13 @@ def _handler_functions(module: Module) -> None:
 
     f = module.function("handler_realloc", PTR, PTR, PTR, I64)
     _, old, size = f.args
-    made = f.call("pool_allocate", PTR, size)
-    f.ret_if(f.is_null(made), NULL)
+    fresh = f.call("pool_allocate", PTR, size)
+    f.ret_if(f.is_null(fresh), NULL)
     with f.b.if_then(f.b.not_(f.is_null(old))):
         room = f.b.sub(f.load(old, BYTES - HEADER, I64), i64(HEADER))
-        f.call("memcpy", PTR, made, old, f.b.select(f.b.icmp_unsigned("<", room, size), room, size))
+        f.call("memcpy", PTR, fresh, old, f.b.select(f.b.icmp_unsigned("<", room, size), room, size))
         f.call("pool_release", VOID, old)
-    f.ret(made)
+    f.ret(fresh)
 
     f = module.function("handler_free", VOID, PTR, PTR, I64)
     f.call("pool_release", VOID, f.args[1])

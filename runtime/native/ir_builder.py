@@ -73,21 +73,21 @@ class Module:
         return _untyped(var)
 
     def function(self, name: str, result: ir.Type, *arguments: ir.Type, inline: bool = False) -> Function:
-        made = ir.Function(self.ir, ir.FunctionType(result, arguments), name)
-        made.attributes.add("nounwind")
+        function = ir.Function(self.ir, ir.FunctionType(result, arguments), name)
+        function.attributes.add("nounwind")
         if inline:
-            made.attributes.add("alwaysinline")
-            made.linkage = "internal"
-        return Function(self, made)
+            function.attributes.add("alwaysinline")
+            function.linkage = "internal"
+        return Function(self, function)
 
 
 class Function:
     """One function being written."""
 
-    def __init__(self, module: Module, made: ir.Function) -> None:
-        self.module, self.ir, self.args = module, made, made.args
-        self._locals = ir.IRBuilder(made.append_basic_block("locals"))
-        body = made.append_basic_block("body")
+    def __init__(self, module: Module, function: ir.Function) -> None:
+        self.module, self.ir, self.args = module, function, function.args
+        self._locals = ir.IRBuilder(function.append_basic_block("locals"))
+        body = function.append_basic_block("body")
         self._jump = self._locals.branch(body)
         self._locals.position_before(self._jump)
         self.b = ir.IRBuilder(body)

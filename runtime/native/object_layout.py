@@ -106,12 +106,12 @@ def finds_methods() -> bool:
     if get is None:
         return False
     get.argtypes, get.restype = [ctypes.py_object, ctypes.py_object, ctypes.c_void_p], ctypes.c_int
-    shadowed, found = _Shadowed(), ctypes.c_void_p()
+    shadowed, method = _Shadowed(), ctypes.c_void_p()
 
     def method_of(owner: object, name: str) -> tuple[int, int | None]:
-        answer = get(owner, name, ctypes.addressof(found)), found.value
-        if found.value:
-            ctypes.pythonapi.Py_DecRef(found)
+        answer = get(owner, name, ctypes.addressof(method)), method.value
+        if method.value:
+            ctypes.pythonapi.Py_DecRef(method)
         return answer
 
     function = id(_Shadowed.__dict__["method"])
@@ -128,9 +128,9 @@ def finds_in_classes() -> bool:
 def _example() -> None: ...
 
 
-def _with_defaults(given: Any) -> Any:
+def _with_defaults(python: Any) -> Any:
     def function(a: int = 1, *, b: int = 2) -> Any:
-        return given
+        return python
 
     return function
 
@@ -185,10 +185,10 @@ def _fields() -> Iterator[tuple[str, int, int]]:
     yield "closure", _word(id(function) + FUNCTION_CLOSURE), id(function.__closure__)
     yield "referent", _word(id(reference) + WEAKREF_OBJECT), id(sample)
     for flag, kind in ((IS_LIST, list), (IS_TUPLE, tuple), (IS_DICT, dict), (IS_TYPE, type), (0, int)):
-        found = _word(id(kind) + TYPE_FLAGS)
-        given: Any = kind.__flags__
-        yield "flags of types", found & (1 << 32) - 1, given & (1 << 32) - 1
-        yield "flag of a class", found & (IS_LIST | IS_TUPLE | IS_DICT | IS_TYPE), flag
+        flags = _word(id(kind) + TYPE_FLAGS)
+        expected_flags: Any = kind.__flags__
+        yield "flags of types", flags & (1 << 32) - 1, expected_flags & (1 << 32) - 1
+        yield "flag of a class", flags & (IS_LIST | IS_TUPLE | IS_DICT | IS_TYPE), flag
     mixed: list[tuple[dict[Any, int], bool]] = [({1: 2}, False), ({"a": 1}, True), ({"a": 1, 2: 3}, False)]
     for keys, is_text in mixed:
         kind_of_keys = ctypes.c_uint8.from_address(_word(id(keys) + DICT_KEYS) + KEYS_KIND).value

@@ -29,13 +29,13 @@ class Words:
     """Words in a row, by name."""
 
     def __init__(self, words: str, tail: str | None = None, first: int = 0) -> None:
-        given = words.split()
-        self.names = tuple(word.lstrip("*@") for word in given)
+        declared = words.split()
+        self.names = tuple(word.lstrip("*@") for word in declared)
         self.tail = tail  # words of any number behind the others
         self._places = {name: first + k for k, name in enumerate(self.names)}
-        self._kinds = {name: word[0] if word[0] in "*@" else "" for name, word in zip(self.names, given)}
-        self.size = first + len(given)
-        if len(self._places) != len(given) or tail in self._places:
+        self._kinds = {name: word[0] if word[0] in "*@" else "" for name, word in zip(self.names, declared)}
+        self.size = first + len(declared)
+        if len(self._places) != len(declared) or tail in self._places:
             raise TypeError(f"a name is given twice in {words!r}")
 
     def in_order(self, words: Mapping[str, int]) -> list[int]:

@@ -40,9 +40,9 @@ def tracks_changes() -> bool:
 def _seen() -> Iterator[bool]:
     """Of fields and changes of every kind: whether tags lie where they should, and tell of it."""
     for kind in (_Derived, int, type(np.float32(0)), ValueError, np.ndarray):
-        given: Any = kind
-        managed = bool(given.__flags__ & HAS_MANAGED_DICT)
-        yield managed or _word(id(kind) + TYPE_DICT_OFFSET) == given.__dictoffset__ % (1 << 64)
+        python_class: Any = kind
+        managed = bool(python_class.__flags__ & HAS_MANAGED_DICT)
+        yield managed or _word(id(kind) + TYPE_DICT_OFFSET) == python_class.__dictoffset__ % (1 << 64)
     owner: Any = _Derived()
     held = vars(owner)
     yield _word(id(owner) + MANAGED_DICT) == id(held) and _word(id(held) + DICT_USED) == 2

@@ -53,18 +53,18 @@ def _of(f: Function, member: ir.Value) -> ir.Value:
 def _place(module: Module) -> None:
     f = module.function("place", VOID, I64, I64)
     member, members = f.args
-    own, core = _of(f, member), f.call("sched_getcpu", I32)
+    record, core = _of(f, member), f.call("sched_getcpu", I32)
     with f.b.if_then(f.b.icmp_unsigned(">=", core, i32(64 * _WORDS)), likely=False):  # or an error, which is negative
         f.ret()
     core = f.b.add(f.b.zext(core, I64), i64(1))
     seen = f.b.or_(f.b.shl(members, i64(32)), core)
-    with f.b.if_then(f.ne(f.load(own, _SEEN, I64), seen), likely=False):
+    with f.b.if_then(f.ne(f.load(record, _SEEN, I64), seen), likely=False):
         moment = f.monotonic_ns()
-        passed = f.b.sub(moment, f.load(own, _MOMENT, I64))
+        passed = f.b.sub(moment, f.load(record, _MOMENT, I64))
         with f.b.if_then(f.b.icmp_signed(">", passed, i64(_SELDOM))):
-            f.store(seen, own, _SEEN)
-            f.store(moment, own, _MOMENT)
-            f.call("move", VOID, own, core, members)
+            f.store(seen, record, _SEEN)
+            f.store(moment, record, _MOMENT)
+            f.call("move", VOID, record, core, members)
     f.ret()
 
 
@@ -72,8 +72,8 @@ def _move(module: Module) -> None:
     """void move(ptr own, i64 core, i64 members): take that core, plus one, from those of a thread, if there are enough
     for all members; put back what was taken before."""
     f = module.function("move", VOID, PTR, I64, I64)
-    own, core, members = f.args
-    thread, size, known = f.load(own, _THREAD, I64), i64(8 * _WORDS), f.at(own, _CORES)
+    record, core, members = f.args
+    thread, size, known = f.load(record, _THREAD, I64), i64(8 * _WORDS), f.at(record, _CORES)
     cores = f.local(ir.ArrayType(I64, _WORDS))
     with f.b.if_then(f.ne(f.call("pthread_getaffinity_np", I32, thread, size, cores), i32(0)), likely=False):
         f.ret()
@@ -82,13 +82,13 @@ def _move(module: Module) -> None:
         number = f.b.sub(core, i64(1))
         return f.element(cores, f.b.lshr(number, i64(6)), I64), f.b.shl(i64(1), f.b.and_(number, i64(63)))
 
-    taken, is_changed = f.load(own, _TAKEN, I64), f.local(I1, ir.Constant(I1, 0))
+    taken, is_changed = f.load(record, _TAKEN, I64), f.local(I1, ir.Constant(I1, 0))
     is_ours = f.eq(f.call("memcmp", I32, cores, known, size), i32(0))
     with f.b.if_then(f.b.and_(f.ne(taken, i64(0)), is_ours)):
         word, bit = word_and_bit(taken)
         f.set(word, f.b.or_(f.get(word, I64), bit))
         f.set(is_changed, ir.Constant(I1, 1))
-    f.store(i64(0), own, _TAKEN)
+    f.store(i64(0), record, _TAKEN)
     count = f.local(I64, i64(0))
     with f.count(i64(_WORDS)) as k:
         in_word = f.call("llvm.ctpop.i64", I64, f.get(f.element(cores, k, I64), I64))
@@ -97,7 +97,7 @@ def _move(module: Module) -> None:
     is_there = f.ne(f.b.and_(f.get(word, I64), bit), i64(0))
     with f.b.if_then(f.b.and_(is_there, f.b.icmp_signed(">=", f.get(count, I64), members))):
         f.set(word, f.b.xor(f.get(word, I64), bit))
-        f.store(core, own, _TAKEN)
+        f.store(core, record, _TAKEN)
         f.set(is_changed, ir.Constant(I1, 1))
     with f.b.if_then(f.get(is_changed, I1)):
         f.call("memcpy", PTR, known, cores, size)

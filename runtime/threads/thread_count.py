@@ -53,17 +53,17 @@ def has_places() -> bool:
 
 def openmp() -> int | None:
     """What OMP_NUM_THREADS says of the outermost level, as OpenMP reads it; None where it says nothing."""
-    found = re.fullmatch(r"\s*([0-9]+)\s*(,.*)?", os.environ.get("OMP_NUM_THREADS", ""))
-    return int(found[1]) or None if found else None
+    match = re.fullmatch(r"\s*([0-9]+)\s*(,.*)?", os.environ.get("OMP_NUM_THREADS", ""))
+    return int(match[1]) or None if match else None
 
 
 @functools.cache
 def cores() -> int:
     """Cores that this process may use: those of its affinity, but no more than the time that its control group has."""
     ask = getattr(os, "sched_getaffinity", None)
-    found = len(ask(0)) if ask is not None else os.cpu_count() or 1
+    count = len(ask(0)) if ask is not None else os.cpu_count() or 1
     quota = cpu_quota()
-    return found if quota is None else max(1, min(found, math.ceil(quota)))
+    return count if quota is None else max(1, min(count, math.ceil(quota)))
 
 
 def cpu_quota(groups: str = "/proc/self/cgroup", root: str = _CGROUPS) -> float | None:
@@ -73,15 +73,15 @@ def cpu_quota(groups: str = "/proc/self/cgroup", root: str = _CGROUPS) -> float 
             lines = file.read().splitlines()
     except OSError:
         return None
-    found = []
+    limits = []
     for line in lines:
         match line.split(":", 2):
             case [_, "", path]:
-                found += _limits(root, path, _of_version_2)
+                limits += _limits(root, path, _of_version_2)
             case [_, controllers, path] if "cpu" in controllers.split(","):
                 for folder in (controllers, "cpu"):
-                    found += _limits(os.path.join(root, folder), path, _of_version_1)
-    return min(found, default=None)
+                    limits += _limits(os.path.join(root, folder), path, _of_version_1)
+    return min(limits, default=None)
 
 
 def _limits(root: str, path: str, read: Callable[[str], float | None]) -> list[float]:

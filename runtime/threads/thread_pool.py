@@ -49,8 +49,8 @@ def set_threads(number: int) -> None:
 
 def started() -> int:
     """How many threads there are now besides those that Python has."""
-    found = [loaded for loaded in _loaded.made if isinstance(loaded, dict)]
-    return ctypes.c_int64.from_address(found[0]["team_started"]).value if found else 0
+    loaded_dicts = [loaded for loaded in _loaded.made if isinstance(loaded, dict)]
+    return ctypes.c_int64.from_address(loaded_dicts[0]["team_started"]).value if loaded_dicts else 0
 
 
 def host(work: int) -> ThreadPoolHost | None:
@@ -69,8 +69,8 @@ def is_on() -> bool:
 
 def problem() -> str | None:
     """Why programs run on one thread, None where they can run on more.  Loads the native code."""
-    found = _loaded()
-    return found if isinstance(found, str) else None
+    loaded = _loaded()
+    return loaded if isinstance(loaded, str) else None
 
 
 @uninterruptible.loaded

@@ -228,7 +228,7 @@ def _take(module: Module) -> None:
         task, args, units, piece, count, mode = (f.atomic_load(_variable(f, name), I64) for name in names)
         left = f.get(pieces, I64)
         rest = f.b.select(back, f.b.sub(left, i64(1)), f.b.add(left, i64(1 << 16)))
-        found, same = f.compare_exchange(word, left, rest)
+        previous, same = f.compare_exchange(word, left, rest)
         with f.b.if_then(same, likely=True):
             with f.b.if_then(f.ne(f.call("floating_point", I64), mode), likely=False):
                 f.call("use_floating_point", VOID, mode)
@@ -243,7 +243,7 @@ def _take(module: Module) -> None:
             with f.b.if_then(f.b.and_(is_last, is_waiting), likely=False):
                 f.call("unpark", VOID, _variable(f, "done"))
             f.ret(TRUE)
-        f.set(pieces, found)
+        f.set(pieces, previous)
     f.ret(FALSE)
 
 
@@ -341,8 +341,8 @@ def _make_threads(module: Module) -> None:
         seen = f.b.and_(f.atomic_load(_member(f, number), I64), i64(-1 << 32))
         argument = f.b.inttoptr(f.b.or_(number, seen), PTR)
         f.set(failed, f.call("pthread_create", I32, thread, attributes, f.address_of("thread"), argument))
-        with f.b.if_else(f.eq(f.get(failed, I32), i32(0))) as (made, not_made):
-            with made:
+        with f.b.if_else(f.eq(f.get(failed, I32), i32(0))) as (is_created, not_made):
+            with is_created:
                 f.call("pthread_detach", I32, f.get(thread, I64))
                 f.call("placed_thread", VOID, number, f.get(thread, I64))
                 f.set(started, number)

@@ -435,9 +435,9 @@ class _Control:
         e.raise_if(Val("true", dt.bool_, 1), check)
 
     def _branch_unless_null(self, pointer: str, there: str, null: str) -> None:
-        found = self.e.fresh("c")
-        self.e.line(f"{found} = icmp ne ptr {pointer}, null")
-        self.e.branch_if(found, there, null)
+        test = self.e.fresh("c")
+        self.e.line(f"{test} = icmp ne ptr {pointer}, null")
+        self.e.branch_if(test, there, null)
 
     # ---- cond, call
 
@@ -547,10 +547,10 @@ class _Control:
         if self.cooperative is None:
             e.line(f"{memory} = call ptr @malloc(i64 {size})")
         else:
-            place, found = self._reserve(8), e.fresh("p")
+            place, pointer = self._reserve(8), e.fresh("p")
             with self._by_one():
-                e.line(f"{found} = call ptr @malloc(i64 {size})")
-                e.line(f"store ptr {found}, ptr {place}, align 8")
+                e.line(f"{pointer} = call ptr @malloc(i64 {size})")
+                e.line(f"store ptr {pointer}, ptr {place}, align 8")
             self._barrier()
             e.line(f"{memory} = load ptr, ptr {place}, align 8")
         e.line(f"{missing} = icmp eq ptr {memory}, null")
@@ -574,9 +574,9 @@ class _Control:
         step = self._step(body, self.first + count_checks(how.cond), self.context.aliases.wanted_pairs(self.node))
         count = len(body.outputs)
         if cond_step.function is None and step.function is None:
-            given = self._given(body, self.sources)
-            carries = [x for x in given[:count] if isinstance(x, Val)]
-            rest = given[count:]
+            sources = self._given(body, self.sources)
+            carries = [x for x in sources[:count] if isinstance(x, Val)]
+            rest = sources[count:]
 
             def goes_on(now: list[Val]) -> str:
                 return self.inline.run(how.cond, [*now, *rest], cond_step.first)[0].ref
@@ -599,8 +599,8 @@ class _Control:
             if cond_step.function is not None:
                 self._call(cond_step, cond_table)
                 return e.load(answer, how.cond.outputs[0].dtype, width=1).ref
-            given = [self._get(table, k) for k in read]
-            (value,) = self.inline.run(how.cond, self._given(how.cond, given), cond_step.first)
+            sources = [self._get(table, k) for k in read]
+            (value,) = self.inline.run(how.cond, self._given(how.cond, sources), cond_step.first)
             self._end_if_failed()
             return value.ref
 
@@ -614,8 +614,8 @@ class _Control:
             self._call(step, table)
             return
         inputs = len(step.graph.inputs)
-        given = self._given(step.graph, [self._get(table, k) for k in range(inputs)])
-        values = self.inline.run(step.graph, given, step.first)
+        sources = self._given(step.graph, [self._get(table, k) for k in range(inputs)])
+        values = self.inline.run(step.graph, sources, step.first)
         self._barrier()
         failed = self.inline.failed()  # before anybody can fail anew: all threads of a GPU have one answer
         for k, value in enumerate(values):
@@ -696,7 +696,7 @@ class _Control:
         length = code.extent(how.length)
         is_long = interrupt_checks.is_long(how)
         slices = range(count, count + how.stacked)
-        made = range(count, len(self.types))
+        stacked = range(count, len(self.types))
 
         def slice_of(pointer: str, shape: Shape, itemsize: int, position: Ref) -> str:
             return code.at(pointer, code.mul(position, code.extent(product(shape))), itemsize)
@@ -706,17 +706,17 @@ class _Control:
             return slice_of(self.sources[k], node.shape, node.dtype.itemsize, position)
 
         if step.function is None and all(map(_is_single, how.body.outputs[:count])):
-            given = [
+            sources = [
                 None if k in slices else self._given_one(node, address)
                 for k, (node, address) in enumerate(zip(how.body.inputs, self.sources))
             ]
-            carries = [x for x in given[:count] if isinstance(x, Val)]
-            rest = [x for x in given[count + how.stacked :] if x is not None]
+            carries = [x for x in sources[:count] if isinstance(x, Val)]
+            rest = [x for x in sources[count + how.stacked :] if x is not None]
 
             def iteration(now: list[Val], position: Ref) -> list[Val]:
                 inputs = [self._given_one(how.body.inputs[k], source(k, position)) for k in slices]
                 values = self.inline.run(how.body, [*now, *inputs, *rest], step.first)
-                for k in made:
+                for k in stacked:
                     pointer = self.targets[k]
                     if pointer is not None:
                         self.e.store(values[k], code.at(pointer, position, values[k].dtype.itemsize))
@@ -726,7 +726,7 @@ class _Control:
             self._store(self.inline.scan(length, how.reverse, carries, iteration, spent), range(count))
             return
         tables = self._tables(step, count)
-        unread = [self.targets[k] or self._reserve(byte_size(how.body.outputs[k])) for k in made]
+        unread = [self.targets[k] or self._reserve(byte_size(how.body.outputs[k])) for k in stacked]
         counter = self._reserve(8) if self.cooperative is None else self._own_word()
         self.e.store(code.value(0), counter)
         self._place_arena()
@@ -739,7 +739,7 @@ class _Control:
             position = code.sub(code.sub(length, 1), turn_number) if how.reverse else turn_number
             for k in slices:
                 self._set(table, k, source(k, position))
-            for k, pointer in zip(made, unread):
+            for k, pointer in zip(stacked, unread):
                 node = how.body.outputs[k]
                 if self.targets[k] is not None:
                     pointer = slice_of(pointer, node.shape, node.dtype.itemsize, position)

@@ -93,11 +93,11 @@ def earliest_checks(checks: Sequence[int | None]) -> list[int | None]:
     """Of phases, given the least code of what each can find failed: for each of them, and behind the last one, that of
     what it, or one after it, can find failed.  While that is less than the code of a check that has failed, they have
     to run: the error to report is that of the first check in program order."""
-    found: list[int | None] = [None]
-    for own in reversed(checks):
-        codes = [code for code in (own, found[-1]) if code is not None]
-        found.append(min(codes, default=None))
-    return found[::-1]
+    codes_of_rest: list[int | None] = [None]
+    for check_code in reversed(checks):
+        codes = [code for code in (check_code, codes_of_rest[-1]) if code is not None]
+        codes_of_rest.append(min(codes, default=None))
+    return codes_of_rest[::-1]
 
 
 def shared_memory_offsets(plan: Plan, calls: Sequence[KernelCall]) -> tuple[list[BufferOffset], Memory]:
@@ -133,7 +133,7 @@ class DispatchSteps:
             for call, place, phase in step
         ]
         checks = [call.checks_in(phase) for call, _, phase in ordered]
-        raising = [own is not None or call.polls_interrupts for own, (call, _, _) in zip(checks, ordered)]
+        raising = [check is not None or call.polls_interrupts for check, (call, _, _) in zip(checks, ordered)]
         self.raise_ = any(raising)
         later = earliest_checks(checks)
         self.dispatches: list[Dispatch] = []
@@ -147,10 +147,10 @@ class DispatchSteps:
             self.dispatches.append(
                 Dispatch(phase, places, raising[k], limit, call.number, call.work, call.code.scratch)
             )
-            own = call.wave, call.code.phases.index(phase), *([k] if call.code.asks_host else [])
-            if own != step or one_by_one:
+            check = call.wave, call.code.phases.index(phase), *([k] if call.code.asks_host else [])
+            if check != step or one_by_one:
                 self.sizes.append(0)
-                step = own
+                step = check
             self.sizes[-1] += 1
 
     def make_room(self) -> DispatchSteps:

@@ -247,8 +247,8 @@ class _Function:
         """Run a turn in this thread."""
         shared, *buffers = map(self._pointer, dispatch.buffers)
         units = self.code.extent(dispatch.units)
-        given = kernel_arguments(buffers, shared, self.scratch, "%dims", self.status, 0, units)
-        self.e.line(f"call void @{dispatch.phase.symbol}({given})")
+        arguments = kernel_arguments(buffers, shared, self.scratch, "%dims", self.status, 0, units)
+        self.e.line(f"call void @{dispatch.phase.symbol}({arguments})")
         if dispatch.raises:
             self._return_if_failed(dispatch.limit)
 
@@ -396,10 +396,10 @@ class _Cooperative(_Subgraph):
             self.cooperative.barrier()
         for step in self.steps.in_order():
             for sequential, dispatches in groupby(step, key=lambda dispatch: dispatch.phase.cooperative):
-                found = list(dispatches)
-                for dispatch in found:
+                sequence = list(dispatches)
+                for dispatch in sequence:
                     self._call(dispatch)
-                    if sequential and dispatch is not found[-1]:
+                    if sequential and dispatch is not sequence[-1]:
                         self.cooperative.barrier()
                 self.cooperative.barrier()
             raising = [dispatch for dispatch in step if dispatch.raises]
@@ -415,8 +415,8 @@ class _Cooperative(_Subgraph):
         shared, *buffers = map(self._pointer, dispatch.buffers)
 
         def call(scratch: str, begin: Ref, end: Ref) -> None:
-            given = kernel_arguments(buffers, shared, scratch, "%dims", self.status, begin, end)
-            self.e.line(f"call void @{phase.symbol}({given})")
+            arguments = kernel_arguments(buffers, shared, scratch, "%dims", self.status, begin, end)
+            self.e.line(f"call void @{phase.symbol}({arguments})")
 
         if phase.cooperative:
             call("%host", 0, 1)

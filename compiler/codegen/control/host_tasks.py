@@ -44,12 +44,12 @@ def write_task(module: LLVMModule, buffers: int, for_host: bool = False) -> str:
     e = Emitter(module.target, 1)
     code = KernelBuilder(e)
     common, phase = load(code, "%args", 0, "ptr"), load(code, "%args", PHASE, "ptr")
-    shared, *given = (load(code, "%args", FIRST_PLACE + k, "ptr") for k in range(1 + buffers))
+    shared, *arguments = (load(code, "%args", FIRST_PLACE + k, "ptr") for k in range(1 + buffers))
     first, stride, dims, status = (
         load(code, common, k, "i64" if word == "stride" else "ptr") for k, word in enumerate(COMMON)
     )
     scratch = code.at(first, code.mul("%worker", stride), 1)
-    e.line(f"call void {phase}({kernel_arguments(given, shared, scratch, dims, status, '%begin', '%end')})")
+    e.line(f"call void {phase}({kernel_arguments(arguments, shared, scratch, dims, status, '%begin', '%end')})")
     e.line("ret void")
     return module.function(e, f"hf_task{buffers}", PARAMETERS, linkage="internal", for_host=for_host)
 
@@ -73,7 +73,7 @@ def write_wave_task(module: LLVMModule, for_host: bool = False) -> str:
 def _entry_of(code: KernelBuilder, piece: Ref) -> tuple[str, Ref]:
     """The address of the task in a wave that a piece is of, and the number of that task's first piece."""
     e = code.e
-    before, head, more, found = e.block, e.new_label("search"), e.new_label("more"), e.new_label("found")
+    before, head, more, is_here = e.block, e.new_label("search"), e.new_label("more"), e.new_label("found")
     entry, start, following = e.fresh("p"), e.fresh("i"), e.fresh("p")
     e.branch(head)
     e.label(head)
@@ -82,11 +82,11 @@ def _entry_of(code: KernelBuilder, piece: Ref) -> tuple[str, Ref]:
     end = code.at(entry, WAVE_WORDS.index("end"), 8)
     e.line(f"{start}.end = load i64, ptr {end}, align 8")
     beyond = code.compare("sge", piece, f"{start}.end")
-    e.branch_if(str(beyond), more, found)
+    e.branch_if(str(beyond), more, is_here)
     e.label(more)
     e.line(f"{following} = getelementptr i64, ptr {entry}, i64 {len(WAVE_WORDS)}")
     e.branch(head)
-    e.label(found)
+    e.label(is_here)
     return entry, start
 
 

@@ -45,8 +45,8 @@ def checks_of(node: Node) -> int:
     if node.effect is Effect.NONE:
         return 0
     inner = graphs_in(node.attrs)
-    own = not inner or isinstance(_lowering(node), DynamicExtent)  # which fails where there is no memory
-    return sum(map(count_checks, inner)) + own
+    direct = not inner or isinstance(_lowering(node), DynamicExtent)  # which fails where there is no memory
+    return sum(map(count_checks, inner)) + direct
 
 
 def is_inline(graph: Graph) -> bool:
@@ -95,7 +95,7 @@ class Inline:
         self.codes: dict[Node, int] = {}
         self.clean: str | None = None  # the status with which loops go on; None where nothing here can fail
 
-    def run(self, graph: Graph, given: Sequence[Given], first: int) -> list[Val]:
+    def run(self, graph: Graph, arguments: Sequence[Given], first: int) -> list[Val]:
         """The outputs of a graph.  ``first`` is the code of its first check."""
         e = self.e
         before, on_check = self.codes, e.on_check
@@ -104,8 +104,8 @@ class Inline:
             self.codes[node] = first
             first += checks_of(node)
         e.on_check = self._code_of
-        values = {node: x for node, x in zip(graph.inputs, given) if isinstance(x, Val)}
-        places = {node: x for node, x in zip(graph.inputs, given) if isinstance(x, MemoryPlace)}
+        values = {node: x for node, x in zip(graph.inputs, arguments) if isinstance(x, Val)}
+        places = {node: x for node, x in zip(graph.inputs, arguments) if isinstance(x, MemoryPlace)}
         elements = Elements(self.code, {}, None, places, values)
         for node in graph.nodes:
             if node.op.kind is Kind.CONTROL:
@@ -130,31 +130,31 @@ class Inline:
 
     # ---- control flow
 
-    def _control(self, node: Node, given: list[Val]) -> list[Val]:
+    def _control(self, node: Node, arguments: list[Val]) -> list[Val]:
         how = _lowering(node)
         first = self.codes[node]
         if isinstance(how, Switch):
-            return self.switch(how, given, first)
+            return self.switch(how, arguments, first)
         if isinstance(how, While):
-            return self.while_loop(how, given, first)
+            return self.while_loop(how, arguments, first)
         assert isinstance(how, Scan)
         if how.length == 1:
-            return self.run(how.body, given, first)
+            return self.run(how.body, arguments, first)
         # Nothing is stacked: that would be several elements.
-        carries, rest = given[: how.carries], given[how.carries :]
+        carries, rest = arguments[: how.carries], arguments[how.carries :]
         length = self.code.extent(how.length)
         spent = interrupt_checks.cost(how.body, inline=True) if interrupt_checks.is_long(how) else None
         return self.scan(length, False, carries, lambda now, _: self.run(how.body, [*now, *rest], first), spent)
 
-    def switch(self, how: Switch, given: list[Val], first: int) -> list[Val]:
+    def switch(self, how: Switch, arguments: list[Val], first: int) -> list[Val]:
         if how.fixed:
-            return self.run(how.branches[0], given, first)
+            return self.run(how.branches[0], arguments, first)
         e = self.e
         ends: list[tuple[list[Val], str]] = []
         after = e.new_label("after")
-        for branch, enter in zip(how.branches, self.branches(how, given[0])):
+        for branch, enter in zip(how.branches, self.branches(how, arguments[0])):
             enter()
-            ends.append((self.run(branch, given[1:], first), e.block))
+            ends.append((self.run(branch, arguments[1:], first), e.block))
             first += count_checks(branch)
             e.branch(after)
         e.label(after)
@@ -172,10 +172,10 @@ class Inline:
             e.line(f"switch {kind} {which.ref}, label %{labels[-1]} [ {cases} ]")
         return [lambda label=label: e.label(label) for label in labels]  # type: ignore[misc]
 
-    def while_loop(self, how: While, given: list[Val], first: int) -> list[Val]:
+    def while_loop(self, how: While, arguments: list[Val], first: int) -> list[Val]:
         """A loop with its carries in registers."""
         count = len(how.body.outputs)
-        rest = given[count:]
+        rest = arguments[count:]
         body_first = first + count_checks(how.cond)
 
         def goes_on(carries: list[Val]) -> str:
@@ -184,7 +184,7 @@ class Inline:
 
         spent = interrupt_checks.cost(how.cond, how.body, inline=True)
         return self.loop(
-            given[:count], goes_on, lambda carries: self.run(how.body, [*carries, *rest], body_first), spent
+            arguments[:count], goes_on, lambda carries: self.run(how.body, [*carries, *rest], body_first), spent
         )
 
     def loop(

@@ -263,10 +263,10 @@ class Arithmetic(Writer):
         symbol = f"@llvm.s{name}.with.overflow.{mangle(a.dtype, a.width)}"
         both = f"{{ {text}, {flags} }}"
         self.declare(f"declare {both} {symbol}({text}, {text})")
-        made = self.fresh()
-        self.line(f"{made} = call {both} {symbol}({text} {a.ref}, {text} {b.ref})")
-        result = self.assign(f"extractvalue {both} {made}, 0", a.dtype, a.width)
-        return result, self.assign(f"extractvalue {both} {made}, 1", dt.bool_, a.width)
+        pair = self.fresh()
+        self.line(f"{pair} = call {both} {symbol}({text} {a.ref}, {text} {b.ref})")
+        result = self.assign(f"extractvalue {both} {pair}, 0", a.dtype, a.width)
+        return result, self.assign(f"extractvalue {both} {pair}, 1", dt.bool_, a.width)
 
     def idiv(self, a: Operand, b: Operand) -> Val:
         """Integer quotient, truncated; the caller sees to it that active lanes of ``b`` are not zero."""

@@ -69,14 +69,14 @@ class Elements:
         counters: dict[LoopVar, Ref],
         lane_var: LoopVar | None,
         places: dict[Node, MemoryPlace],
-        given: dict[Node, Val],
+        values: dict[Node, Val],
         mask: Val | None = None,
         transposed: Mapping[tuple[str, IndexExpr], str] | None = None,
         known: Known = _NOTHING,
         some: str | bool = True,
     ) -> None:
         self.code, self.e, self.known = code, code.e, known
-        self.counters, self.lane_var, self.places, self.given, self.mask = counters, lane_var, places, given, mask
+        self.counters, self.lane_var, self.places, self.given, self.mask = counters, lane_var, places, values, mask
         self.transposed, self.some = transposed or {}, some
         # Whether lanes that are off may be far from the array: a masked load takes processors a microsecond where all
         # lanes are off and there is no memory at all.
@@ -89,9 +89,9 @@ class Elements:
 
     def value(self, node: Node, index: Index) -> Val:
         """The node's element at ``index``, in each lane."""
-        given = self.given.get(node)
-        if given is not None:
-            return self.e.extract(given, 0) if self.e.width == 1 else self.e.splat(given)
+        value = self.given.get(node)
+        if value is not None:
+            return self.e.extract(value, 0) if self.e.width == 1 else self.e.splat(value)
         key = (node, index.linear)
         result = self._values.get(key)
         if result is None:
@@ -511,6 +511,6 @@ def _reaches_far(source: TensorType, padded: TensorType) -> bool:
     if not (source.is_static and padded.is_static):
         return True
     beyond, stride = 0, source.dtype.itemsize
-    for own, whole in zip(reversed(source.shape), reversed(padded.shape)):
-        beyond, stride = max(beyond, (whole - own) * stride), stride * own
+    for extent, whole in zip(reversed(source.shape), reversed(padded.shape)):
+        beyond, stride = max(beyond, (whole - extent) * stride), stride * extent
     return beyond > FAR_AWAY

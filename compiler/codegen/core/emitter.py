@@ -332,7 +332,7 @@ class Emitter(Quotients):
 
         def called() -> list[Val]:
             # All registers of a long vector at once: calls for one after another would wait for each other.
-            return self._called(self._symbol(name, operands), lambda e, *given: (general(e, *given),), operands)
+            return self._called(self._symbol(name, operands), lambda e, *args: (general(e, *args),), operands)
 
         elsewhere = self.any(self.not_(holds(self, *operands)))
         hints = "unusual", "usual", "after"
@@ -348,7 +348,7 @@ class Emitter(Quotients):
         if self.target.kind == "cuda" or not whole or (symbol not in self._in_place and name not in self.often):
             self._in_place.add(symbol)
             return function(self, *operands)
-        return self._called(symbol, lambda e, *given: (function(e, *given),), operands)[0]
+        return self._called(symbol, lambda e, *args: (function(e, *args),), operands)[0]
 
     def call(self, name: str, function: Callable[..., Sequence[Val]], *operands: Val) -> list[Val]:
         """``function(e, *operands)`` as a function of its own, of which a module holds one for all that call it: long
@@ -388,11 +388,11 @@ class Emitter(Quotients):
             inner.line(f"{ref} = insertvalue {returned} {whole}, {type_text(v.dtype, v.width)} {v.ref}, {k}")
             whole = ref
         inner.line(f"ret {returned} {whole}")
-        given = ", ".join(f"{type_text(v.dtype, v.width)} {v.ref}" for v in parameters)
+        arguments = ", ".join(f"{type_text(v.dtype, v.width)} {v.ref}" for v in parameters)
         self.declares |= inner.declares
         self.globals.update(inner.globals)
         self.globals[symbol] = "\n".join(
-            [f"define internal {returned} {symbol}({given}) #0 {{", "entry:", *inner.lines, "}"]
+            [f"define internal {returned} {symbol}({arguments}) #0 {{", "entry:", *inner.lines, "}"]
         )
 
     def sibling(self) -> Emitter:

@@ -54,24 +54,24 @@ def structural_key(kernel: Kernel, is_leaf: IsLeaf, whole: bool = False) -> Stru
         return None
     whole = whole or kernel.cluster.kind in READS_MEMORY
     inside = set(kernel.nodes)
-    given = dict.fromkeys(kernel.inputs)
-    sources = _sources(kernel, given)
+    inputs_read = dict.fromkeys(kernel.inputs)
+    sources = _sources(kernel, inputs_read)
     parts: dict[BufferPart, None] = {}
     begun: dict[Node, tuple[BufferPart, dict[str, Any]]] = {}
     literals: dict[Node, Literal] = {}
     read: set[Node] = set()
     for node in sources:
         value = None if whole or node in inside else literal_of(node)
-        found = None if whole or value is not None else _origin(node, given)
+        part_origin = None if whole or value is not None else _origin(node, inputs_read)
         if value is not None:
             literals[node] = value
             parts[BufferPart(node, 0)] = None
-        elif found is not None:
-            begun[node] = found
-            parts[found[0]] = None
+        elif part_origin is not None:
+            begun[node] = part_origin
+            parts[part_origin[0]] = None
         else:
             read.update(node.inputs)
-    inputs = [n for n in given if n in read] if begun else kernel.inputs
+    inputs = [n for n in inputs_read if n in read] if begun else kernel.inputs
     numbers: dict[Any, int] = {}
     for item in (*inputs, *parts, *sources):
         numbers.setdefault(item, len(numbers))
@@ -109,10 +109,10 @@ def _origin(node: Node, inputs: Container[Node]) -> tuple[BufferPart, dict[str, 
     origin = node.op.origin
     if origin is None or node.inputs[0] not in inputs:
         return None
-    found = origin(node.inputs[0].type, **node.attrs)
-    if found is None or not found[0]:
+    part = origin(node.inputs[0].type, **node.attrs)
+    if part is None or not part[0]:
         return None
-    return BufferPart(node.inputs[0], found[0] * node.dtype.itemsize), found[1]
+    return BufferPart(node.inputs[0], part[0] * node.dtype.itemsize), part[1]
 
 
 def literal_of(node: Node) -> Literal | None:
@@ -141,19 +141,19 @@ def kernel_key(kernels: Sequence[Kernel], is_leaf: IsLeaf, whole: bool = False) 
     but for them; elsewhere they are part of the code, which is a little quicker.  ``whole`` as for ``structure``."""
     number_of: dict[Hashable, int] = {}
     variants: list[set[tuple[Literal, ...]]] = []
-    found: list[tuple[StructuralKey | None, int, tuple[Literal, ...]]] = []
+    keys: list[tuple[StructuralKey | None, int, tuple[Literal, ...]]] = []
     for kernel in kernels:
         one = structural_key(kernel, is_leaf, whole)
         if one is None:
-            found.append((None, -1, ()))
+            keys.append((None, -1, ()))
             continue
         number, values = number_of.setdefault(one.key, len(variants)), tuple(one.numbers.values())
         if number == len(variants):
             variants.append(set())
         variants[number].add(values)
-        found.append((one, number, values))
+        keys.append((one, number, values))
     result = []
-    for kernel, (one, number, values) in zip(kernels, found):
+    for kernel, (one, number, values) in zip(kernels, keys):
         if one is None:
             result.append(KernelKey(kernel, None, kernel.inputs, (), False))
             continue
@@ -163,12 +163,12 @@ def kernel_key(kernels: Sequence[Kernel], is_leaf: IsLeaf, whole: bool = False) 
     return result
 
 
-def template_of(found: KernelKey) -> SharedKernelCode:
+def template_of(key: KernelKey) -> SharedKernelCode:
     """The kernel, with each slice of something in memory replaced by one that begins with the first element there is
     of memory that begins later, and where they are ``lifted`` with constant numbers read from memory.  Steps of an
     unrolled loop, which read other slices of one input, become equal."""
-    kernel, cluster, inputs = found.kernel, found.kernel.cluster, set(found.kernel.inputs)
-    begun = {part: parameter(part.node.type, "part") for part in found.parts}
+    kernel, cluster, inputs = key.kernel, key.kernel.cluster, set(key.kernel.inputs)
+    begun = {part: parameter(part.node.type, "part") for part in key.parts}
     copies: dict[Node, Node] = {part.node: copy for part, copy in begun.items() if literal_of(part.node) is not None}
     for node in _sources(kernel, inputs):
         if node in copies:
@@ -189,7 +189,7 @@ def template_of(found: KernelKey) -> SharedKernelCode:
             rows={copies.get(n, n) for n in cluster.rows},
         ),
         roots=[copies.get(n, n) for n in kernel.roots],
-        inputs=[*found.inputs, *begun.values()],
+        inputs=[*key.inputs, *begun.values()],
         nodes=[copies.get(n, n) for n in kernel.nodes],
     )
     return SharedKernelCode(replaced, copies)

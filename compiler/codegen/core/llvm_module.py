@@ -51,16 +51,16 @@ class LLVMModule:
         self._globals.update(emitter.globals)
         head = f"define {linkage + ' ' if linkage else ''}{result} @"
         text = "\n".join([f"({parameters}) #0{attributes and ' '}{attributes} {{", "entry:", *emitter.lines, "}"])
-        found = self._functions.get((head, text))
-        if found is None:
-            found = self._for_host.get((head, text))
-            if found is None:
-                found = name if name not in self._names else self.fresh(f"{name}_")
-                self._names.add(found)
+        written = self._functions.get((head, text))
+        if written is None:
+            written = self._for_host.get((head, text))
+            if written is None:
+                written = name if name not in self._names else self.fresh(f"{name}_")
+                self._names.add(written)
             elif not for_host:
                 del self._for_host[head, text]  # the module itself needs it, too
-            (self._for_host if for_host else self._functions)[head, text] = found
-        return found
+            (self._for_host if for_host else self._functions)[head, text] = written
+        return written
 
     def fresh(self, hint: str) -> str:
         """A name that no other function has."""

@@ -72,14 +72,14 @@ class Writer:
         ``seldom`` says it hardly ever does."""
         *labels, done = [self.new_label(hint) for hint in hints]
         self.branch_if(condition, labels[0], labels[1], seldom)
-        found = []
+        ways = []
         for label, compute in zip(labels, (yes, no)):
             self.label(label)
             values = compute()
-            found.append((values, self.block))
+            ways.append((values, self.block))
             self.branch(done)
         self.label(done)
-        (one, first), (other, second) = found
+        (one, first), (other, second) = ways
         return [self.phi((a, first), (b, second)) for a, b in zip(one, other, strict=True)]
 
     def phi(self, *incoming: tuple[Val, str]) -> Val:

@@ -96,10 +96,10 @@ class Operand:
     def collides(self, part: int) -> bool:
         """Whether what lies in memory is so far apart, from one position of a part to the next, that a cache has room
         for the lines of a few positions alone: they take each other's place."""
-        found = self.in_memory
-        if found is None or not found[1].is_affine:
+        place = self.in_memory
+        if place is None or not place[1].is_affine:
             return False
-        apart = found[1].coefficient(self.loops[part][-1])
+        apart = place[1].coefficient(self.loops[part][-1])
         return isinstance(apart, int) and apart != 0 and apart * self.dtype.itemsize % (4 * FAR) == 0
 
     @functools.cached_property
@@ -226,9 +226,9 @@ def _digits(var: LoopVar, accesses: Sequence[IndexExpr]) -> Loops:
         atom = stack.pop()
         if isinstance(atom, (Quotient, Remainder)):
             stack += atom.value.atoms
-            found = digit(atom)
-            if found is not None and found[0] is var:
-                _, step, base = found
+            split = digit(atom)
+            if split is not None and split[0] is var:
+                _, step, base = split
                 if not isinstance(base, int):
                     return (var,)
                 steps |= {step, step * base}
@@ -243,5 +243,5 @@ def _digits(var: LoopVar, accesses: Sequence[IndexExpr]) -> Loops:
 
 def _merge_loops(loops: Loops, accesses: Sequence[IndexExpr]) -> Loops:
     """The loops with neighbours joined that all accesses walk as one; at least one loop."""
-    found = spaces.merged(Space(loops, (False,) * len(loops)), accesses).vars
-    return found or (LoopVar("one", 1),)
+    merged = spaces.merged(Space(loops, (False,) * len(loops)), accesses).vars
+    return merged or (LoopVar("one", 1),)

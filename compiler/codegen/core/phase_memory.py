@@ -34,11 +34,11 @@ class PhaseMemory:
         key = level, tuple(nodes)
         known = self._partial.get(key)
         offsets = iter(known or ())
-        found = self._partial[key] = []
+        areas = self._partial[key] = []
         reserve: Callable[[Extent], Extent] = self._reserve if known is None else lambda nbytes: next(offsets)
 
         def allocate(nbytes: Extent) -> str:
-            found.append(reserve(nbytes))
-            return code.at("%shared", code.extent(found[-1]), 1)
+            areas.append(reserve(nbytes))
+            return code.at("%shared", code.extent(areas[-1]), 1)
 
         return Cells(code, allocate, [Fold(node) for node in nodes], count)

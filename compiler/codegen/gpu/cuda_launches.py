@@ -70,8 +70,10 @@ def write_launches(
     def library_call(call: KernelCall) -> LibraryCall | None:
         if call.product is None or not module.target.library:
             return None
-        found = call.product.call(call.number, lambda node: buffer(plan.locations[base(node)]))
-        return found if found.result.buffer.kind in ("arena", "output") else None  # it runs where a check has failed
+        library_product = call.product.call(call.number, lambda node: buffer(plan.locations[base(node)]))
+        return (
+            library_product if library_product.result.buffer.kind in ("arena", "output") else None
+        )  # it runs where a check has failed
 
     for (call, shared, phase), earliest in zip(phases, earliest_checks(checks)):
         launches.append(
@@ -95,7 +97,9 @@ def write_launches(
     return memory._replace(scratch=0), {
         "indirect": indirect,
         "launches": tuple(launches),
-        "library_calls": tuple(found for found in map(library_call, calls) if found is not None),
+        "library_calls": tuple(
+            library_product for library_product in map(library_call, calls) if library_product is not None
+        ),
         "before": tuple(map(device_copy, plan.before)),
         "after": tuple(map(device_copy, plan.after)),
     }
@@ -123,8 +127,8 @@ def _write_entry_point(
         _return_if_failed(e, call.checks_in(phase) is not None, earliest)
     code = KernelBuilder(e, dim_names)
     if phase.cooperative:
-        given = kernel_arguments(pointers[: len(call.operands)], "%shared", "%scratches", dims, "%status", 0, 1)
-        e.line(f"call void @{phase.symbol}({given})")
+        arguments = kernel_arguments(pointers[: len(call.operands)], "%shared", "%scratches", dims, "%status", 0, 1)
+        e.line(f"call void @{phase.symbol}({arguments})")
     else:
         _deal_units(code, call, phase, pointers, dims)
     e.line("ret void")
@@ -142,8 +146,10 @@ def _deal_units(code: KernelBuilder, call: KernelCall, phase: Phase, pointers: S
     scratch = code.at("%scratches", code.mul(first, code.extent(aligned(call.code.scratch, ALIGNMENT))), 1)
     with code.loop(first, "%units", threads) as unit:
         end = code.add(unit.index, 1)
-        given = kernel_arguments(pointers[: len(call.operands)], "%shared", scratch, dims, "%status", unit.index, end)
-        code.e.line(f"call void @{phase.symbol}({given})")
+        arguments = kernel_arguments(
+            pointers[: len(call.operands)], "%shared", scratch, dims, "%status", unit.index, end
+        )
+        code.e.line(f"call void @{phase.symbol}({arguments})")
 
 
 def _word_names(call: KernelCall, dim_names: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -175,8 +181,8 @@ def _write_set_words(module: LLVMModule) -> None:
         e.line(f"{value} = load <2 x i64>, ptr {source}, align 16")
         e.line(f"store <2 x i64> {value}, ptr {target}, align 16")
     e.line("ret void")
-    given = f"ptr byval([{WORDS_AT_ONCE} x i64]) align 16 %given"
-    module.function(e, SET_WORDS, f"ptr %words, {given}", linkage="ptx_kernel", attributes='"nvvm.maxntid"="1"')
+    words = f"ptr byval([{WORDS_AT_ONCE} x i64]) align 16 %given"
+    module.function(e, SET_WORDS, f"ptr %words, {words}", linkage="ptx_kernel", attributes='"nvvm.maxntid"="1"')
 
 
 def _block(phase: Phase) -> int:

@@ -47,11 +47,11 @@ class Tap:
 
 def digits(c: KernelBuilder, number: Ref, extents: Sequence[Extent]) -> tuple[Ref, list[Ref]]:
     """A row-major number behind some axis: the position along that, and along each of the others."""
-    found: list[Ref] = []
+    places: list[Ref] = []
     for extent in reversed(extents):
-        found.insert(0, c.rem(number, c.extent(extent)))
+        places.insert(0, c.rem(number, c.extent(extent)))
         number = c.div(number, c.extent(extent))
-    return number, found
+    return number, places
 
 
 def position_at(c: KernelBuilder, w: WindowGeometry, phase: Ref, row: Ref) -> tuple[Ref, list[Ref]]:
@@ -132,21 +132,21 @@ class WindowOperand(SharedOperand):
     def values(self, places: Sequence[tuple[tuple[Ref, WindowPosition | Tap], WindowPosition | Tap]]) -> list[Val]:
         if self.strips.nowhere:
             return [self.e.zero(self.form.packed, self.width) for _ in places]
-        found = [self._seen(group, *((a, b) if isinstance(a, WindowPosition) else (b, a))) for (group, a), b in places]
+        seen = [self._seen(group, *((a, b) if isinstance(a, WindowPosition) else (b, a))) for (group, a), b in places]
         if self.width == 1:
-            values = [self._element(image, channel, 0) for image, channel, _ in found]
+            values = [self._element(image, channel, 0) for image, channel, _ in seen]
         else:
             pointers = [place.pointer for place in self.operand.places.values()]
             values = self.either(
                 pointers,
-                lambda: [self._vector(image, channel) for image, channel, _ in found],
+                lambda: [self._vector(image, channel) for image, channel, _ in seen],
                 lambda: [
                     self.e.vector_of([self._element(image, channel, k) for k in range(self.width)])
-                    for image, channel, _ in found
+                    for image, channel, _ in seen
                 ],
             )
         with self.c.width(self.width):
-            return [self._or_zero(value, some) for value, (_, _, some) in zip(values, found)]
+            return [self._or_zero(value, some) for value, (_, _, some) in zip(values, seen)]
 
     def _seen(self, group: Ref, place: object, tap: object) -> tuple[OperandAccess, Ref, str | bool]:
         """Where an element is read, its channel among those of all groups, and whether there is one."""

@@ -114,8 +114,8 @@ class _Across:
             step.next = [e.add(lane, term(c.add(at, WARPS * k))) for k, lane in enumerate(step.carried)]
         result, at = [], c.add(whole, self.group.warp)
         for k, lane in enumerate(step.carried):
-            own = c.add(at, WARPS * k)
-            with c.loop(own, c.min(c.add(own, 1), end), 1, [lane]) as remainder:  # at most one turn
+            line = c.add(at, WARPS * k)
+            with c.loop(line, c.min(c.add(line, 1), end), 1, [lane]) as remainder:  # at most one turn
                 remainder.next = [e.add(remainder.carried[0], term(remainder.index))]
             result.append(remainder.carried[0])
         return result

@@ -78,8 +78,8 @@ class GroupTiles:
             return self._iterations(x, y, begin, end, self._zeros())
         with c.loop(begin, end, RUN, self._zeros()) as run:
             last = c.min(c.add(run.index, RUN), end)
-            found = self._iterations(x, y, run.index, last, self._zeros() * 2)
-            run.next = [join_block_sums(self.e, self.form, *of) for of in zip(run.carried, found, found[count:])]
+            sums = self._iterations(x, y, run.index, last, self._zeros() * 2)
+            run.next = [join_block_sums(self.e, self.form, *of) for of in zip(run.carried, sums, sums[count:])]
         return run.carried
 
     def _iterations(self, x: list[Any], y: list[Any], begin: Ref, end: Ref, zeros: list[Val]) -> list[Val]:

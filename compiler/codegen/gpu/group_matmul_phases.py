@@ -89,8 +89,8 @@ class GroupProduct:
             c = new_code()
             write(c)
             c.e.line("ret void")
-            found = module.function(c.e, name, kernel_parameters(buffers), linkage="internal")
-            return Phase(found, units, group_size=group)
+            function = module.function(c.e, name, kernel_parameters(buffers), linkage="internal")
+            return Phase(function, units, group_size=group)
 
         group = self.how.tile.threads
         phases = [added(symbol, self.units, lambda c: self.write(c, sides, store(c)), group)]

@@ -72,8 +72,8 @@ class GroupReduction:
         with code.loop(begin, end, CHUNK * self.group.warps, pack_states(self._starts())) as loop:
             lanes = unpack_states(self.folds, loop.carried)
             first = code.min(code.add(loop.index, code.mul(self.group.warp, CHUNK)), end)
-            found = self._chunk(first, code.min(code.add(first, CHUNK), end), body)
-            loop.next = pack_states(self._in_order(lanes, found))
+            partials = self._chunk(first, code.min(code.add(first, CHUNK), end), body)
+            loop.next = pack_states(self._in_order(lanes, partials))
         return self._tree(unpack_states(self.folds, loop.carried))
 
     def store_chunk(self, cells: Cells, at: Ref, begin: Ref, end: Ref, body: Body) -> None:
@@ -81,13 +81,13 @@ class GroupReduction:
         for lane, states in zip(self.own, self._chunk(begin, end, body)):
             cells.store(self.code.add(at, self.code.add(self.group.lane, lane)), states)
 
-    def _in_order(self, lanes: Lanes, found: Lanes) -> Lanes:
+    def _in_order(self, lanes: Lanes, partials: Lanes) -> Lanes:
         """The lanes with those of the warps' chunks, one chunk after the other.  Behind the last one there are only
         identities."""
         if self.together is None:
-            return [self._later(a, b) for a, b in zip(lanes, found)]
+            return [self._later(a, b) for a, b in zip(lanes, partials)]
         code, group = self.code, self.group
-        for lane, states in zip(self.own, found):
+        for lane, states in zip(self.own, partials):
             self.together.store(code.add(code.mul(group.warp, LANES), code.add(group.lane, lane)), states)
         group.barrier()
         for warp in range(group.warps):
@@ -163,8 +163,8 @@ class StoredGroupReduction(GroupReduction):
         with code.loop(0, extent, step, pack_states([starts(code.e, self.folds)])) as loop:
             (total,) = unpack_states(self.folds, loop.carried)
             begin = code.min(code.add(loop.index, code.mul(group.warp, SUPERCHUNK)), extent)
-            found = self._superchunk(begin, code.min(code.add(begin, SUPERCHUNK), extent))
-            loop.next = pack_states([self._totals_in_order(total, found)])
+            partials = self._superchunk(begin, code.min(code.add(begin, SUPERCHUNK), extent))
+            loop.next = pack_states([self._totals_in_order(total, partials)])
         (total,) = unpack_states(self.folds, loop.carried)
         return total
 
@@ -177,12 +177,12 @@ class StoredGroupReduction(GroupReduction):
             loop.next = pack_states([self._later(a, self.cells.load(code.add(at, k))) for k, a in zip(self.own, lanes)])
         return self._tree(unpack_states(self.folds, loop.carried))
 
-    def _totals_in_order(self, total: list[State], found: list[State]) -> list[State]:
+    def _totals_in_order(self, total: list[State], partials: list[State]) -> list[State]:
         if self.together is None:
-            return self._later(total, found)
+            return self._later(total, partials)
         code, group = self.code, self.group
         with code.when(code.compare("eq", group.lane, 0)):
-            self.together.store(group.warp, found)
+            self.together.store(group.warp, partials)
         group.barrier()
         for warp in range(group.warps):
             total = self._later(total, self.together.load(warp))

@@ -155,9 +155,9 @@ class GroupScan:
             k.next = self.combine(before, self._load(place))
             if carried is not None:
                 self._store(place, before if exclusive else tuple(k.next))
-        own, total = self.prefix(tuple(k.carried), self.identity)
+        sum_before, total = self.prefix(tuple(k.carried), self.identity)
         if carried is not None:
-            self._store(self._run(group.rank), self.combine(carried, own))
+            self._store(self._run(group.rank), self.combine(carried, sum_before))
             group.barrier()
             with code.loop(0, RUNS) as run:
                 at = code.add(code.add(begin, code.mul(run.index, SCAN_RUN)), group.rank)
@@ -174,8 +174,8 @@ class GroupScan:
             at = code.add(group.index, self.group.rank)
             mask = self._before(at, count)
             value = self._or_identity(mask, load(at, mask))
-            own, group.next = self.prefix(value, tuple(group.carried))
-            store(self.combine(own, value), at, mask)
+            before, group.next = self.prefix(value, tuple(group.carried))
+            store(self.combine(before, value), at, mask)
 
     def prefix(self, value: State, start: State) -> tuple[State, State]:
         """What the values of the threads before this one make behind ``start``, and what all of them do."""
@@ -183,10 +183,10 @@ class GroupScan:
         self._store(self._run(group.rank), value)
         group.barrier()
         with code.loop(0, RUNS, 1, [*start, *start]) as thread:
-            total, own = tuple(thread.carried[: len(start)]), thread.carried[len(start) :]
+            total, before = tuple(thread.carried[: len(start)]), thread.carried[len(start) :]
             is_own = Val(str(code.compare("eq", thread.index, group.rank)), dt.bool_, 1)
-            found = [e.select(is_own, t, o) for t, o in zip(total, own)]
-            thread.next = [*self.combine(total, self._load(self._run(thread.index))), *found]
+            prefix = [e.select(is_own, t, o) for t, o in zip(total, before)]
+            thread.next = [*self.combine(total, self._load(self._run(thread.index))), *prefix]
         group.barrier()
         return tuple(thread.carried[len(start) :]), tuple(thread.carried[: len(start)])
 

@@ -90,8 +90,8 @@ class _Scatters:
             write(scatter)
         scatter.e.line("ret void")
         parameters = kernel_parameters(self.buffers)
-        found = self.module.function(scatter.e, f"{self.symbol}_{name}", parameters, linkage="internal")
-        return Phase(found, tuple(units), checks=False, group_size=group)
+        function = self.module.function(scatter.e, f"{self.symbol}_{name}", parameters, linkage="internal")
+        return Phase(function, tuple(units), checks=False, group_size=group)
 
     # ---- who does it
 
@@ -213,8 +213,8 @@ class _Scatters:
             outer, inside = c.div(line, s.inner), c.rem(line, s.inner)
             at = c.add(c.mul(c.add(c.mul(outer, s.count), j), s.inner), inside) if self.adding.paired else j
             index = s.index(at, mask)
-            found = c.e.select(s.within(index, (0, s.n)), index, c.value(s.n))
-            return c.e.convert(found, self.item)
+            position = c.e.select(s.within(index, (0, s.n)), index, c.value(s.n))
+            return c.e.convert(position, self.item)
 
         def finish(c: KernelBuilder, line: Ref, place: Ref, key: Val, position: Val | None) -> None:
             assert position is not None

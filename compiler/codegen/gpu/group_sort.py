@@ -148,7 +148,7 @@ class _Sorts:
             places = [c.add(group.lane, first) for first in range(0, self.n, WARP)]
             inside = [Val(str(c.compare("slt", place, self.n)), dt.bool_, 1) for place in places]
             bits = [self._read(c, unit.index, place, mask) for place, mask in zip(places, inside)]
-            keys = [self._key(c, found) for found in bits]
+            keys = [self._key(c, number_inside) for number_inside in bits]
             numbers = [e.convert(c.value(place), dt.uint32) for place in places]
             counts = [e.zero(dt.uint32, 1) for _ in places]
             for k, key in enumerate(keys):
@@ -156,13 +156,13 @@ class _Sorts:
                     other = group.from_lane(key, iteration.index)
                     number = e.convert(c.value(c.add(iteration.index, k * WARP)), dt.uint32)
                     iteration.next = [
-                        e.add(count, e.convert(_before(e, other, number, own, at), dt.uint32))
-                        for count, own, at in zip(iteration.carried, keys, numbers)
+                        e.add(count, e.convert(_before(e, other, number, bits_here, at), dt.uint32))
+                        for count, bits_here, at in zip(iteration.carried, keys, numbers)
                     ]
                 counts = iteration.carried
-            for place, mask, own, count in zip(places, inside, bits, counts):
+            for place, mask, bits_here, count in zip(places, inside, bits, counts):
                 with c.when(mask.ref):
-                    self._put(c, unit.index, e.convert(count, dt.int64).ref, own, c.value(place))
+                    self._put(c, unit.index, e.convert(count, dt.int64).ref, bits_here, c.value(place))
 
     # ---- a line by a block
 

@@ -134,8 +134,8 @@ class GroupedConvolution:
         read = iter(self.c.either_way(not some_vectors or self.aligned, lambda: vectors(True), lambda: vectors(False)))
         result = []
         for source in sources:
-            own = [next(read) for _ in range(0, source.neighbours.count, source.neighbours.width)]
-            elements = [self.e.extract(vector, lane) for vector in own for lane in range(vector.width)]
+            vectors_read = [next(read) for _ in range(0, source.neighbours.count, source.neighbours.width)]
+            elements = [self.e.extract(vector, lane) for vector in vectors_read for lane in range(vector.width)]
             result.append([self._or_zero(value, source.some) for value in elements])
         return result
 
@@ -275,7 +275,7 @@ class GroupedConvolution:
             end = c.min(c.add(block.index, of_block), w.taps)
             with c.loop(block.index, end, taps, zeros) as iteration:
                 iteration.next = self._with_taps(of, n, place, iteration.index, iteration.carried)
-            block.next = [e.add(total, found) for total, found in zip(block.carried, iteration.carried)]
+            block.next = [e.add(total, added) for total, added in zip(block.carried, iteration.carried)]
         return block.carried
 
     def _with_taps(self, of: Factors, n: Ref, place: Sequence[Ref], number: Ref, sums: list[Val]) -> list[Val]:
@@ -295,8 +295,8 @@ class GroupedConvolution:
             for channel in range(w.channels):
                 y, before, sums = weights[tap * w.channels + channel], sums, []
                 for k in range(each.places):
-                    own = before[k * self.columns : (k + 1) * self.columns]
-                    sums += self._added(own, seen[k][tap], y, channel, multiplied)
+                    partial_sums = before[k * self.columns : (k + 1) * self.columns]
+                    sums += self._added(partial_sums, seen[k][tap], y, channel, multiplied)
         return sums
 
     # ---- derivatives by the filter
@@ -316,7 +316,7 @@ class GroupedConvolution:
             with c.loop(0, depth, K_BLOCK, zeros) as block:
                 end = c.min(c.add(block.index, K_BLOCK), depth)
                 sums = self._over_places(of, run, block.index, end)
-                block.next = [e.add(total, found) for total, found in zip(block.carried, sums)]
+                block.next = [e.add(total, added) for total, added in zip(block.carried, sums)]
             first = self._row(run)
             self._finish(finish, lambda k: ((c.add(first, k),), True), of.column, block.carried)
 
@@ -384,9 +384,9 @@ class GroupedConvolution:
             Source(of.other, start.at(DEPTH, c.add(before, at)), of.column, there) for at, there in zip(places, exist)
         ]
         seen, cotangents = self._both(of, line, of.strips.position(2, place, tap), w.step[2], others)
-        for there, own, y in zip(exist, seen, cotangents):
+        for there, elements_seen, y in zip(exist, seen, cotangents):
             after: list[Val] = []
-            for elements in own:
+            for elements in elements_seen:
                 x = [self._or_zero(value, there) for value in elements]
                 for channel in range(w.channels):
                     after += self._added(sums[len(after) : len(after) + self.columns], x, y, channel)

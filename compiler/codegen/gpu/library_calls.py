@@ -83,12 +83,12 @@ def by_library(kernel: Kernel, fastmath: bool) -> LibraryProduct | None:
     return LibraryProduct(left, right, MatrixLayout(node, False, n, m * n), batch, m, n, k, rounds)
 
 
-def describe_schedule(found: LibraryProduct, target: Target, schedule: str) -> str:
+def describe_schedule(product: LibraryProduct, target: Target, schedule: str) -> str:
     """The schedule of a kernel, as text, with what is said of the library."""
     if not target.library:
         return f"{schedule}; cuBLASLt would do it, but is not installed: pip install 'hybridflow[gpu-libraries]'"
-    kind = "in TF32" if found.rounds else f"with float32 sums of {found.left.node.dtype}"
-    work = found.batch * found.m * found.n * found.k
+    kind = "in TF32" if product.rounds else f"with float32 sums of {product.left.node.dtype}"
+    work = product.batch * product.m * product.n * product.k
     where = "" if isinstance(work, int) else f" from {LEAST} multiplications on"
     return f"cuBLASLt {kind}{where}; else {schedule}"
 

@@ -120,9 +120,9 @@ class RadixSort:
                 write(phase)
             c.e.line("ret void")
             parameters = kernel_parameters(buffers)
-            found = module.function(c.e, f"{symbol}_{name}", parameters, linkage="internal")
+            function = module.function(c.e, f"{symbol}_{name}", parameters, linkage="internal")
             fewer = name in ("last", "move") and self.word.itemsize == 8
-            return Phase(found, tuple(units), checks=reads, group_size=group, threads=_FEWER if fewer else _THREADS)
+            return Phase(function, tuple(units), checks=reads, group_size=group, threads=_FEWER if fewer else _THREADS)
 
         blocks = (self.lines, self.blocks)
         first = added("first", blocks, GROUP_SIZE, lambda p: p.count(first=True), reads=True)
@@ -156,25 +156,25 @@ class _RadixPass:
         """How often each digit occurs in a block.  The first pass keeps the bits of all elements as well."""
         c, e, group = self.c, self.e, self.group
         counters = group.memory(DIGITS * _COUNT)
-        own = c.at(counters, group.rank, _COUNT)
+        counter = c.at(counters, group.rank, _COUNT)
         with c.loop("%begin", "%end") as unit, self._block(unit.index) as (line, block, begin, end):
-            e.store(e.zero(dt.uint32, 1), own)
+            e.store(e.zero(dt.uint32, 1), counter)
             group.barrier()
             state = None if first else self._load("now", line, dt.uint32)
             shift = e.zero(self.item, 1) if state is None else self._shift(state)
             elements = self._bits(line, state)
 
             def see(at: Sequence[Ref], mask: Val | None) -> None:
-                found = [self._element(line, j, elements, first, mask) for j in at]
+                bits_of_line = [self._element(line, j, elements, first, mask) for j in at]
                 with c.when(True if mask is None else mask.ref):
-                    for j, bits in zip(at, found):
+                    for j, bits in zip(at, bits_of_line):
                         if first:
                             e.store(bits, c.at(elements, j, self.item.itemsize))
                         self._bump(c.at(counters, self._digit(bits, shift).ref, _COUNT))
 
             self._for_each(begin, end, group.rank, GROUP_SIZE, see)
             group.barrier()
-            count = e.convert(e.load(own, dt.uint32), self.word)
+            count = e.convert(e.load(counter, dt.uint32), self.word)
             e.store(count, c.at(self.memory["counts"], self._of_block(line, block, group.rank), self.word.itemsize))
             with c.when(c.both(group.is_first, c.compare("eq", block, 0))):
                 self._store("agree", line, e.zero(dt.uint32, 1))
@@ -203,12 +203,12 @@ class _RadixPass:
             e.store(block.carried[0], c.at(sums, team.rank, item))
             team.barrier()
             with c.loop(0, team.warp, 1, [zero]) as warp:
-                found = e.load(c.at(sums, c.add(team.lane, c.mul(warp.index, WARP)), item), self.word)
-                warp.next = [e.add(warp.carried[0], found)]
+                count = e.load(c.at(sums, c.add(team.lane, c.mul(warp.index, WARP)), item), self.word)
+                warp.next = [e.add(warp.carried[0], count)]
             with c.loop(begin, end, 1, warp.carried) as block:
-                found = e.load(counter(block.index), self.word)
+                count = e.load(counter(block.index), self.word)
                 e.store(block.carried[0], counter(block.index))
-                block.next = [e.add(block.carried[0], found)]
+                block.next = [e.add(block.carried[0], count)]
             with c.when(c.compare("eq", team.warp, team.warps - 1)):
                 total = block.carried[0]
                 e.store(total, c.at(self.memory["totals"], c.add(c.mul(line, DIGITS), digit), item))
@@ -245,8 +245,8 @@ class _RadixPass:
         positions, starts = memory, c.at(memory, starts_at, 1)
         counters = c.at(starts, DIGITS, word)
         sums = c.at(counters, _WARPS * DIGITS, _COUNT)
-        own = c.at(counters, c.mul(group.warp, DIGITS), _COUNT)
-        shift, given = self._shift(state), self._bits(line, state)
+        counters_of_warp = c.at(counters, c.mul(group.warp, DIGITS), _COUNT)
+        shift, bits_of_line = self._shift(state), self._bits(line, state)
 
         for warp in range(_WARPS):
             e.store(e.zero(dt.uint32, 1), c.at(counters, c.add(group.rank, warp * DIGITS), _COUNT))
@@ -258,10 +258,10 @@ class _RadixPass:
         stop = c.min(c.add(first, part), end)
 
         def see(at: Sequence[Ref], mask: Val | None) -> None:
-            found = [self._element(line, j, given, False, mask) for j in at]
+            bits_of_line = [self._element(line, j, bits_of_line, False, mask) for j in at]
             with c.when(True if mask is None else mask.ref):
-                for bits in found:
-                    self._bump(c.at(own, self._digit(bits, shift).ref, _COUNT))
+                for bits in bits_of_line:
+                    self._bump(c.at(counters_of_warp, self._digit(bits, shift).ref, _COUNT))
 
         self._for_each(first, stop, group.lane, WARP, see)
         group.barrier()
@@ -284,13 +284,13 @@ class _RadixPass:
 
         def put(at: Sequence[Ref], mask: Val | None) -> None:
             """Elements of neighbouring threads, in order, into memory of the block."""
-            found = [self._element(line, j, given, False, mask) for j in at]
-            for j, bits in zip(at, found):
+            bits_of_line = [self._element(line, j, bits_of_line, False, mask) for j in at]
+            for j, bits in zip(at, bits_of_line):
                 digit = self._digit(bits, shift)
                 peers = self._peers(digit, mask)
                 below = e.sub(e.shl(e.const(1, dt.uint32, 1), e.convert(c.value(group.lane), dt.uint32)), 1)
                 rank = self._ones(e.and_(peers, below))
-                counter = c.at(own, digit.ref, _COUNT)
+                counter = c.at(counters_of_warp, digit.ref, _COUNT)
                 base = e.load(counter, dt.uint32)
                 group.warp_barrier()
                 leads = e.eq(rank, 0) if mask is None else e.and_(e.eq(rank, 0), mask)
@@ -331,31 +331,31 @@ class _RadixPass:
         yield line, block, begin, c.min(c.add(begin, self.radix.block), self.n)
 
     def _for_each(
-        self, begin: Ref, end: Ref, own: Ref, step: int, body: Callable[[Sequence[Ref], Val | None], None]
+        self, begin: Ref, end: Ref, offset: Ref, step: int, body: Callable[[Sequence[Ref], Val | None], None]
     ) -> None:
-        """``body(elements, mask)``: several of this thread, which has number ``own`` of ``step``, and then one by one,
-        with those masked that are no more."""
+        """``body(elements, mask)``: several of this thread, which has number ``offset`` of ``step``, and then one by
+        one, with those masked that are no more."""
         c, many = self.c, _TOGETHER * step
         whole = c.add(begin, c.mul(c.div(c.sub(end, begin), many), many))
         with c.loop(begin, whole, many) as iteration:
-            first = c.add(iteration.index, own)
+            first = c.add(iteration.index, offset)
             body([c.add(first, k * step) for k in range(_TOGETHER)], None)
         with c.loop(whole, end, step) as iteration:
-            j = c.add(iteration.index, own)
+            j = c.add(iteration.index, offset)
             body([j], Val(str(c.compare("slt", j, end)), dt.bool_, 1))
 
-    def _element(self, line: Ref, j: Ref, given: str, first: bool, mask: Val | None) -> Val:
+    def _element(self, line: Ref, j: Ref, bits: str, first: bool, mask: Val | None) -> Val:
         if first:
             return self.radix.source(self.c, line, j, mask)
-        return self.e.load(self.c.at(given, j, self.item.itemsize), self.item, mask, width=1)
+        return self.e.load(self.c.at(bits, j, self.item.itemsize), self.item, mask, width=1)
 
     def _position(self, line: Ref, j: Ref, state: Val) -> Val:
-        e, own = self.e, self.e.convert(self.c.value(j), self.word)
+        e, number = self.e, self.e.convert(self.c.value(j), self.word)
         if self.radix.passes == 1:
-            return own
+            return number
         known = e.ne(e.and_(state, 3), _GIVEN)
         place = self.c.at(self._positions(line, state), j, self.word.itemsize)
-        return e.select(known, e.load(place, self.word, known, width=1), own)
+        return e.select(known, e.load(place, self.word, known, width=1), number)
 
     def _bits(self, line: Ref, state: Val | None, other: bool = False) -> str:
         return self._array("bits", self.item, line, state, other)

@@ -86,12 +86,12 @@ class SharedOperand:
 
     def lines(self, entry: Ref, begin: Ref) -> list[Any]:
         """Where the slots read in the tile that begins there; behind the end the last ones again."""
-        c, found = self.c, dict[Ref, Any]()
+        c, read = self.c, dict[Ref, Any]()
         last = c.sub(self.extent, self.width if self.along == FREE else 1)
         for slot in self.slots:
-            if slot.free not in found:
-                found[slot.free] = self.line(entry, c.min(c.add(begin, slot.free), last))
-        return [found[slot.free] for slot in self.slots]
+            if slot.free not in read:
+                read[slot.free] = self.line(entry, c.min(c.add(begin, slot.free), last))
+        return [read[slot.free] for slot in self.slots]
 
     def read(self, lines: Sequence[Any], begin: Ref) -> list[Val]:
         """What this thread brings of the elements along the depth from ``begin`` on: zeros behind the end."""

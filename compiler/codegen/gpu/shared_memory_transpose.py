@@ -46,8 +46,8 @@ class SharedMemoryTranspose(LoopNest):
             elements = self._elements(None)
             for (node, position), kept in zip(transposed.reads, cells):
                 size = node.dtype.itemsize
-                found = e.load(code.at(self.pointers[node], elements.ref(position), size), node.dtype)
-                e.store(found, code.at(kept, place(_PITCH, 1), size))
+                value = e.load(code.at(self.pointers[node], elements.ref(position), size), node.dtype)
+                e.store(value, code.at(kept, place(_PITCH, 1), size))
         group.barrier()
         with self._places(group, corner, last) as place:
             rows = {
@@ -74,8 +74,8 @@ class SharedMemoryTranspose(LoopNest):
                 if not (isinstance(side.extent, int) and side.extent % WARP == 0):
                     inside = code.both(inside, code.compare("slt", self.counters[side], code.extent(side.extent)))
 
-            def place(distance: int, own: int) -> Ref:
-                return code.add(code.mul(iteration.index, distance), code.mul(group.lane, own))
+            def place(distance: int, stride: int) -> Ref:
+                return code.add(code.mul(iteration.index, distance), code.mul(group.lane, stride))
 
             with code.when(inside):
                 yield place

@@ -72,8 +72,8 @@ class TensorCoreTiles(GroupTiles):
             for r in range(down):
                 for g in range(across):
                     at = (r * across + g) * OWN
-                    own = b[g // 2][2 * (g % 2) : 2 * (g % 2) + 2]
-                    sums[at : at + OWN] = self._multiplied(a[r], own, sums[at : at + OWN])
+                    columns = b[g // 2][2 * (g % 2) : 2 * (g % 2) + 2]
+                    sums[at : at + OWN] = self._multiplied(a[r], columns, sums[at : at + OWN])
         return sums
 
     def _matrices(self, side: SharedOperand, buffer: str, first: Ref, behind: int, k: int, by_depth: bool) -> list[str]:
@@ -90,10 +90,10 @@ class TensorCoreTiles(GroupTiles):
         transposed = "" if side.along == DEPTH else ".trans"
         name = f"@llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4{transposed}.b16.p3"
         e.declare(f"declare {{{_FOUR}}} {name}(ptr addrspace(3))")
-        address, found = e.fresh("p"), e.fresh("m")
+        address, matrices = e.fresh("p"), e.fresh("m")
         e.line(f"{address} = addrspacecast ptr {c.at(buffer, place, 2)} to ptr addrspace(3)")
-        e.line(f"{found} = call {{{_FOUR}}} {name}(ptr addrspace(3) {address})")
-        return self._parts(found, f"{{{_FOUR}}}", 4)
+        e.line(f"{matrices} = call {{{_FOUR}}} {name}(ptr addrspace(3) {address})")
+        return self._parts(matrices, f"{{{_FOUR}}}", 4)
 
     def _multiplied(self, a: Sequence[str], b: Sequence[str], sums: Sequence[Val]) -> list[Val]:
         e, half = self.e, self.form.packed == dt.float16
@@ -109,15 +109,15 @@ class TensorCoreTiles(GroupTiles):
         e, name = self.e, f"@llvm.nvvm.mma.{shape}"
         result = "{float, float, float, float}"
         e.declare(f"declare {result} {name}({', '.join([kind] * 6 + ['float'] * 4)})")
-        given = ", ".join([f"{kind} {word}" for word in words] + [f"float {value.ref}" for value in sums])
-        found = e.fresh("m")
-        e.line(f"{found} = call {result} {name}({given})")
-        return [Val(ref, dt.float32, 1) for ref in self._parts(found, result, OWN)]
+        operands = ", ".join([f"{kind} {word}" for word in words] + [f"float {value.ref}" for value in sums])
+        products = e.fresh("m")
+        e.line(f"{products} = call {result} {name}({operands})")
+        return [Val(ref, dt.float32, 1) for ref in self._parts(products, result, OWN)]
 
-    def _parts(self, found: str, kind: str, count: int) -> list[str]:
+    def _parts(self, struct: str, kind: str, count: int) -> list[str]:
         names = [self.e.fresh("w") for _ in range(count)]
         for k, name in enumerate(names):
-            self.e.line(f"{name} = extractvalue {kind} {found}, {k}")
+            self.e.line(f"{name} = extractvalue {kind} {struct}, {k}")
         return names
 
     # ---- finished sums
@@ -131,8 +131,8 @@ class TensorCoreTiles(GroupTiles):
             top = c.add(c.mul(self.down, M), c.div(group.lane, 4))
             left = c.add(c.mul(self.across, tile.wide), c.mul(c.rem(group.lane, 4), 2))
             for k, value in enumerate(iteration.carried[:each]):
-                part, own = divmod(k, OWN)
-                place = c.add(c.mul(c.add(top, own // 2 * SQUARE), tile.columns), c.add(left, part * N + own % 2))
+                part, cell = divmod(k, OWN)
+                place = c.add(c.mul(c.add(top, cell // 2 * SQUARE), tile.columns), c.add(left, part * N + cell % 2))
                 e.store(value, c.at(self.memory, place, self.item))
             group.barrier()
             with c.loop(group.rank, tile.rows // tile.high * M * tile.columns, group.size) as element:
@@ -162,8 +162,8 @@ class RoundedTensorCoreTiles(TensorCoreTiles):
             one = value if value.width == 1 else e.extract(value, k)
             e.line(f"{word} = call i32 {name}(float {one.ref})")
             e.line(f"{number} = bitcast i32 {word} to float")
-            found = Val(number, dt.float32, 1)
-            whole = found if value.width == 1 else e.insert(whole, found, k)
+            rounded = Val(number, dt.float32, 1)
+            whole = rounded if value.width == 1 else e.insert(whole, rounded, k)
         return whole
 
     def _added(self, sums: Sequence[Val], buffers: tuple[str, str]) -> list[Val]:

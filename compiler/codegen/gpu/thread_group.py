@@ -121,19 +121,19 @@ class ThreadGroup:
             as_int = self._op(f"bitcast {type_text(value.dtype)} {value.ref} to i{bits}")
         if bits < 32:
             moved = self._shuffle(how, self._op(f"zext i{bits} {as_int} to i32"), lane)
-            found = self._op(f"trunc i32 {moved} to i{bits}")
+            shuffled = self._op(f"trunc i32 {moved} to i{bits}")
         elif bits == 32:
-            found = self._shuffle(how, as_int, lane)
+            shuffled = self._shuffle(how, as_int, lane)
         else:
             shifted = self._op(f"lshr i64 {as_int}, 32")
             low, high = (
                 self._op(f"zext i32 {self._shuffle(how, self._op(f'trunc i64 {part} to i32'), lane)} to i64")
                 for part in (as_int, shifted)
             )
-            found = self._op(f"or i64 {low}, {self._op(f'shl i64 {high}, 32')}")
+            shuffled = self._op(f"or i64 {low}, {self._op(f'shl i64 {high}, 32')}")
         if as_int == value.ref:
-            return Val(found, value.dtype, 1)
-        return e.assign(f"bitcast i{bits} {found} to {type_text(value.dtype)}", value.dtype, 1)
+            return Val(shuffled, value.dtype, 1)
+        return e.assign(f"bitcast i{bits} {shuffled} to {type_text(value.dtype)}", value.dtype, 1)
 
     def _shuffle(self, how: str, word: str, lane: Ref) -> str:
         name, clamp = f"@llvm.nvvm.shfl.sync.{how}.i32", 0 if how == "up" else WARP - 1

@@ -42,18 +42,18 @@ class ArgExtremum:
                 ((best, _),) = self.total.load(0)
                 beats = self._beats(best, value if no_number is None else e.select(no_number, math.nan, value))
 
-            def found(at: Ref) -> None:
+            def update(at: Ref) -> None:
                 with code.width(1):
                     self.total.store(0, body(at, None))
 
             with code.when(beats.ref), code.width(width):
                 if no_number is None:
-                    found(self._where(begin, end, body, lambda v: e.eq(v, e.splat(value)), _VECTORS_PER_ITERATION))
+                    update(self._where(begin, end, body, lambda v: e.eq(v, e.splat(value)), _VECTORS_PER_ITERATION))
                 else:
                     with code.when(no_number.ref):
-                        found(self._where(begin, end, body, e.is_nan, 1))
+                        update(self._where(begin, end, body, e.is_nan, 1))
                     with code.when(code.negation(no_number.ref)):
-                        found(self._where(begin, end, body, lambda v: e.eq(v, e.splat(value)), _VECTORS_PER_ITERATION))
+                        update(self._where(begin, end, body, lambda v: e.eq(v, e.splat(value)), _VECTORS_PER_ITERATION))
         with code.width(1):
             return self.total.load(0)
 
@@ -94,11 +94,11 @@ class ArgExtremum:
             values = [body(code.add(iteration.index, first), None)[0][0] for first in firsts]
             better = [self._better(old, new) for old, new in zip(iteration.carried[count:], values)]
             iteration.next = nans(values, iteration.carried[:count]) + better
-        found = list(iteration.carried[count:])
-        while len(found) > 1:
-            found = [self._better(a, b) for a, b in zip(found[::2], found[1::2])]
+        bests = list(iteration.carried[count:])
+        while len(bests) > 1:
+            bests = [self._better(a, b) for a, b in zip(bests[::2], bests[1::2])]
         remainder = code.sub(end, code.rem(code.sub(end, whole), e.width))
-        carry = iteration.carried[:count] + found
+        carry = iteration.carried[:count] + bests
         for first, last, partly in ((whole, remainder, False), (remainder, end, True)):
             with code.loop(first, last, e.width, carry) as iteration:
                 mask = code.lanes_below(code.sub(end, iteration.index)) if partly else None

@@ -37,8 +37,8 @@ class Segment(NamedTuple):
 def segments_of(node: Node) -> list[Segment]:
     """The parts of a node's output, in the order in which they are laid."""
     assert node.op.segments is not None
-    found = node.op.segments(tuple([n.type for n in node.inputs]), node.type, **node.attrs)
-    return [Segment(None if k is None else node.inputs[k], *rest) for k, *rest in found]
+    parts = node.op.segments(tuple([n.type for n in node.inputs]), node.type, **node.attrs)
+    return [Segment(None if k is None else node.inputs[k], *rest) for k, *rest in parts]
 
 
 def loops_of_part(node: Node, part: Segment, is_leaf: IsLeaf) -> tuple[spaces.Space, IndexExpr]:

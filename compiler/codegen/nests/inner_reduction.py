@@ -133,7 +133,7 @@ class InnerReduction(LoopNest):
     ) -> Callable[[Val | None], list[State]]:
         """What a stage does with a vector of elements; ``space`` if its loops are not the kernel's."""
         space, folds = space or self.space, [Fold(node) for node in stage.folds]
-        made = bool(stage.line and folds)
+        is_in_memory = bool(stage.line and folds)
 
         def body(mask: Val | None) -> list[State]:
             elements = self._elements(space.vars[-1], mask)
@@ -144,7 +144,7 @@ class InnerReduction(LoopNest):
                 value = elements.value(node, Index(node.shape, linear=position))
                 elements.store(value, pointer, self.within)
             states = [fold.lift(elements, space.full, self.within) for fold in folds]
-            if not made:  # else they are written where they are made
+            if not is_in_memory:  # else they are written where they are made
                 self._store_roots(elements, stage.roots, space.full)  # last: one may be written over what is read here
             return states
 
@@ -167,14 +167,14 @@ class InnerReduction(LoopNest):
     def _read_first(self) -> set[Node]:
         """The inputs that the first stage reads."""
         stage, inputs = self.schedule.stages[0], set(self.kernel.inputs)
-        found: set[Node] = set()
+        first_reads: set[Node] = set()
         waiting = [*stage.roots, *(n for n, _ in stage.kept), *(n for fold in stage.folds for n in fold.inputs)]
         while waiting:
             node = waiting.pop()
-            if node not in found:
-                found.add(node)
+            if node not in first_reads:
+                first_reads.add(node)
                 waiting += () if node in inputs else node.inputs
-        return found & inputs
+        return first_reads & inputs
 
     @property
     def _widest(self) -> int:

@@ -30,14 +30,14 @@ class InterleavedAccess(Elements):
         counters: dict[LoopVar, Ref],
         lane: LoopVar,
         places: dict[Node, MemoryPlace],
-        given: dict[Node, Val],
+        values: dict[Node, Val],
         mask: Val | None,
         inner: LoopVar,
         iteration: int,
         first: InterleavedAccess | None,
         transposed: Mapping[tuple[str, IndexExpr], str] | None = None,
     ) -> None:
-        super().__init__(code, {**counters, inner: iteration}, lane, places, given, mask, transposed)
+        super().__init__(code, {**counters, inner: iteration}, lane, places, values, mask, transposed)
         self.inner, self.iteration = inner, iteration
         self.first = self if first is None else first
         self._groups: dict[tuple[str, IndexExpr], list[Val]] = {}
@@ -150,8 +150,8 @@ class InterleavedAccess(Elements):
     def _in_order(self, vectors: Sequence[Val], position: IndexExpr) -> list[Val]:
         """Vectors for all turns in their order in memory, or such from memory in the order of turns."""
         iterations, lanes = self._reversed(position)
-        found = [self.e.reverse(v) for v in vectors] if lanes else list(vectors)
-        return found[::-1] if iterations else found
+        ordered = [self.e.reverse(v) for v in vectors] if lanes else list(vectors)
+        return ordered[::-1] if iterations else ordered
 
     def _reversed(self, position: IndexExpr) -> tuple[bool, bool]:
         """Whether the last turn comes first in memory, and whether the last lane does."""

@@ -21,13 +21,13 @@ class InterleavedConcat(LoopNest):
     def _rows(self, weave: InterleavedRows, mask: Val | None) -> None:
         """Make a vector of rows."""
         node, e = self.kernel.cluster.anchor, self.e
-        found: dict[int, Val] = {}
+        rows: dict[int, Val] = {}
         for part in weave.parts:
             values = self._part(node.inputs[part.number], part, weave, mask)
-            found.update((part.first + k, value) for k, value in enumerate(values))
+            rows.update((part.first + k, value) for k, value in enumerate(values))
         count = weave.along.extent
         assert isinstance(count, int)
-        values = [found[k] if k in found else e.const(node.attrs["value"], node.dtype) for k in range(count)]
+        values = [rows[k] if k in rows else e.const(node.attrs["value"], node.dtype) for k in range(count)]
         pointer, position = self.pointers[node], weave.row * count + variable(weave.along)
         iterations = self._iterations_of(weave.along, weave.rows, mask)
         if not iterations[0].store_group(values, pointer, position):

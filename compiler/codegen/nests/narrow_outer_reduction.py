@@ -24,10 +24,10 @@ class NarrowOuterReduction(Elements):
         counters: dict[LoopVar, Ref],
         lane: LoopVar,
         places: dict[Node, MemoryPlace],
-        given: Mapping[Node, Val],
+        values: Mapping[Node, Val],
         row: LoopVar,
     ) -> None:
-        super().__init__(code, counters, lane, places, dict(given))
+        super().__init__(code, counters, lane, places, dict(values))
         self.lane, self.row = lane, row
 
     def load(self, pointer: str, dtype: np.dtype, position: IndexExpr) -> Val:

@@ -211,16 +211,16 @@ class OuterReduction(LoopNest):
         def states(run: int, column: int) -> list[State]:
             self.counters[row] = code.add(code.add(code.add(begin, block.index), run * TERMS), iteration.index)
             self.counters[self.column] = column
-            given = self._column_elements(None).given
-            elements = NarrowOuterReduction(code, self.counters, self.column, self.places, given, row)
+            values = self._column_elements(None).given
+            elements = NarrowOuterReduction(code, self.counters, self.column, self.places, values, row)
             self._compute(elements, [n for fold in folds for n in fold.node.inputs])
             return [fold.lift(elements, self.space.full, self.within) for fold in folds]
 
         with code.width(self.width), code.loop(0, whole, several) as block:
             with code.loop(0, TERMS, 1, pack_states([starts(e, folds) for _ in vectors])) as iteration:
-                found = zip(unpack_states(folds, iteration.carried), [states(*vector) for vector in vectors])
+                pairs = zip(unpack_states(folds, iteration.carried), [states(*vector) for vector in vectors])
                 iteration.next = pack_states(
-                    [[f.later(e, *pair) for f, *pair in zip(folds, old, new)] for old, new in found]
+                    [[f.later(e, *pair) for f, *pair in zip(folds, old, new)] for old, new in pairs]
                 )
             for (run, column), ended in zip(vectors, unpack_states(folds, iteration.carried)):
                 cascade.levels[1].fold_in(column, ended)

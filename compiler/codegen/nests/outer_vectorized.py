@@ -88,8 +88,8 @@ class OuterVectorized(LoopNest):
         result: UnrolledElements = []
         for iteration in self.iterations:
             first = result[0] if result else None
-            given, transposed = self.values[iteration], blocks.addresses(step, iteration) if blocks else None
-            args = (self.code, self.counters, lane, self.places, given, mask, self.inner, iteration, first, transposed)
+            values, transposed = self.values[iteration], blocks.addresses(step, iteration) if blocks else None
+            args = (self.code, self.counters, lane, self.places, values, mask, self.inner, iteration, first, transposed)
             result.append(InterleavedAccess(*args))
         return result
 
@@ -119,8 +119,8 @@ class OuterVectorized(LoopNest):
         values = [
             [iteration.value(root, Index(root.shape, linear=position)) for iteration in elements] for root in roots
         ]
-        for root, found in zip(roots, values):
-            self._store_values(elements, found, root, position)
+        for root, of_root in zip(roots, values):
+            self._store_values(elements, of_root, root, position)
 
     def _store_contiguous(self, elements: UnrolledElements, roots: Sequence[Node], position: IndexExpr) -> None:
         """The same for vectors of neighbours in memory."""
@@ -128,8 +128,8 @@ class OuterVectorized(LoopNest):
         for vector in vectors:
             self._compute(vector, roots)
         values = [[vector.value(root, Index(root.shape, linear=position)) for vector in vectors] for root in roots]
-        for root, found in zip(roots, values):
-            for number, value in enumerate(found):
+        for root, of_root in zip(roots, values):
+            for number, value in enumerate(of_root):
                 elements[0].store_neighbours(value, self.pointers[root], position, number)
 
     def _store_values(self, elements: UnrolledElements, values: Sequence[Val], root: Node, position: IndexExpr) -> None:

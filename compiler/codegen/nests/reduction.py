@@ -128,10 +128,10 @@ class Cells:
 
     def fold_in(self, at: Ref, *terms: list[State]) -> None:
         """States of elements that come after those in the cells, one after another."""
-        e, found = self.code.e, self.load(at)
+        e, totals = self.code.e, self.load(at)
         for states in terms:
-            found = [f.later(e, old, new) for f, old, new in zip(self.folds, found, states)]
-        self.store(at, found)
+            totals = [f.later(e, old, new) for f, old, new in zip(self.folds, totals, states)]
+        self.store(at, totals)
 
 
 def starts(e: Emitter, folds: Sequence[Accumulation]) -> list[State]:

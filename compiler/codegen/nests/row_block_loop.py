@@ -165,10 +165,10 @@ class _GroupWriter(_Writer):
     def kernel(self, symbol: str) -> tuple[EmittedKernel, str]:
         where = "memory of the block" if self.fits else "memory of the device for each team"
         how = f"{self.how.block} rows a team of {self.group}; {self.size} bytes of {where}"
-        size, own = (self.size, 0) if self.fits else (self._first(), self.size)
+        size, scratch = (self.size, 0) if self.fits else (self._first(), self.size)
         assert isinstance(size, int)
         at_once = max(1, min(ROW_BLOCKS_PER_MULTIPROCESSOR, self.room // max(size, 1)))
         phase = Phase(
             symbol, self.units, group_size=self.group, threads=at_once * self.group, dynamic_shared_bytes=size
         )
-        return EmittedKernel((phase,), scratch=own), how
+        return EmittedKernel((phase,), scratch=scratch), how

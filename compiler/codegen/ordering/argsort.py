@@ -281,8 +281,8 @@ class _Blocks(ArgSort):
         """Do all of the work by the function ``whole``, in shared memory."""
         memory = self.c.at("%shared", _HEAD, 1)
         buffers = [f"%a{k}" for k in range(self.buffers)]
-        given = kernel_arguments(buffers, "%shared", memory, "%dims", "%status", 0, 1)
-        self.e.line(f"call void @{whole}({given})")
+        arguments = kernel_arguments(buffers, "%shared", memory, "%dims", "%status", 0, 1)
+        self.e.line(f"call void @{whole}({arguments})")
 
     def make_keys(self, whole: str) -> None:
         """Keys and positions; or all of the work, by the function ``whole``, if nobody works beside this piece."""

@@ -102,8 +102,8 @@ class IndexBlocks:
 
         def iteration(first: Ref, count: int) -> None:
             # All are read before any is added to, as for all that LLVM knows they could be what is read.
-            found = [(e.convert(place(i), dt.int64).ref, update(i)) for i in (c.add(first, k) for k in range(count))]
-            for k, (at, value) in enumerate(found):
+            updates = [(e.convert(place(i), dt.int64).ref, update(i)) for i in (c.add(first, k) for k in range(count))]
+            for k, (at, value) in enumerate(updates):
                 add(k, at, value)
 
         whole = c.add(begin, c.mul(c.div(c.sub(end, begin), UNROLLED), UNROLLED))
@@ -147,18 +147,18 @@ class IndexBlocks:
     def _find(self, index: Ref, at: Ref, update: Ref | None, mask: Val | None, check: Check | None) -> None:
         """Leave the places of indices, and their updates, ``at`` the beginning of a block or behind it."""
         c, e = self.c, self.e
-        found = e.convert(self.indices.value(c, index, mask), self._wide)
+        cell = e.convert(self.indices.value(c, index, mask), self._wide)
         if self._from_end:
-            found = e.select(e.lt(found, 0), e.add(found, self._number(self.cells)), found)
+            cell = e.select(e.lt(cell, 0), e.add(cell, self._number(self.cells)), cell)
         if self.first != 0:
-            found = e.sub(found, self._number(self.first))
+            cell = e.sub(cell, self._number(self.first))
         if not self.sure:
             size = self._number(self.size)
-            found, size = (e.convert(v, dt.uint32 if self._wide == dt.int32 else dt.uint64) for v in (found, size))
+            cell, size = (e.convert(v, dt.uint32 if self._wide == dt.int32 else dt.uint64) for v in (cell, size))
             if check is not None:
-                e.raise_if(e.ge(found, size), check)
-            found = e.minimum(found, size)  # what is negative is a large number without a sign
-        e.store(e.convert(found, self._kept), c.at("%scratch", at, self._kept.itemsize), mask)
+                e.raise_if(e.ge(cell, size), check)
+            cell = e.minimum(cell, size)  # what is negative is a large number without a sign
+        e.store(e.convert(cell, self._kept), c.at("%scratch", at, self._kept.itemsize), mask)
         if update is not None and not _lies(self.updates):
             value = self.updates.value(c, update, mask)
             e.store(value, c.at(c.at("%scratch", _VALUES, 1), at, value.dtype.itemsize), mask)

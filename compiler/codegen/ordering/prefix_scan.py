@@ -375,8 +375,8 @@ class _Scan:
         c, e = self.c, self.e
         has = e.splat(Val(str(c.compare("ne", chunk, 0)), dt.bool_, 1))
         active = has if mask is None else e.and_(has, mask)
-        found = self._shared(line, c.sub(chunk, 1), column, active)
-        return tuple(e.select(has, value, start) for value, start in zip(found, self._identity()))
+        carry = self._shared(line, c.sub(chunk, 1), column, active)
+        return tuple(e.select(has, value, start) for value, start in zip(carry, self._identity()))
 
     # ---- one chunk
 

@@ -94,11 +94,11 @@ class _Keys(NetworkRows):
         table = (orders[:, :, None] * words + np.arange(words)).astype(np.uint8)
         at = self.c.at(e.table(table.ravel(), f"parted{lanes}"), self.c.mul(self.c.bits_of(mask), lanes * words), 1)
         order = e.convert(e.load(at, dt.uint8, width=lanes * words), dt.int32)
-        name, vector, own = "@llvm.x86.avx2.permd", type_text(dt.int32, lanes * words), type_text(self.key, lanes)
+        name, vector, keys = "@llvm.x86.avx2.permd", type_text(dt.int32, lanes * words), type_text(self.key, lanes)
         e.declare(f"declare {vector} {name}({vector}, {vector})")
-        whole = e.assign(f"bitcast {own} {value.ref} to {vector}", dt.int32, lanes * words)
+        whole = e.assign(f"bitcast {keys} {value.ref} to {vector}", dt.int32, lanes * words)
         moved = e.assign(f"call {vector} {name}({vector} {whole.ref}, {vector} {order.ref})", dt.int32, lanes * words)
-        return e.assign(f"bitcast {vector} {moved.ref} to {own}", self.key, lanes)
+        return e.assign(f"bitcast {vector} {moved.ref} to {keys}", self.key, lanes)
 
     def store_first(self, value: Val, place: str, count: Ref) -> None:
         """Store the first ``count`` lanes, of as many as there are."""
@@ -218,10 +218,10 @@ def _median(r: _Keys, keys: str, count: str) -> Val:
     """A key near the median of the run: medians of three, of medians of three, in all lanes and then across lanes."""
     c, e = r.c, r.e
     step = c.div(c.sub(count, r.lanes), _SAMPLES - 1)
-    found = [e.load(r.place(keys, c.mul(step, k)), r.key) for k in range(_SAMPLES)]
-    while len(found) > 1:
-        found = [_middle_of(e, *found[k : k + 3]) for k in range(0, len(found), 3)]
-    (vector,) = found
+    samples = [e.load(r.place(keys, c.mul(step, k)), r.key) for k in range(_SAMPLES)]
+    while len(samples) > 1:
+        samples = [_middle_of(e, *samples[k : k + 3]) for k in range(0, len(samples), 3)]
+    (vector,) = samples
     turned = [
         e.shuffle(vector, None, [(lane + k * (r.lanes // 3)) % r.lanes for lane in range(r.lanes)]) for k in (1, 2)
     ]
@@ -366,9 +366,9 @@ def _partition_last(r: _Keys, pivot: Val, last: tuple[Ref, Ref], done: Ref, low:
         parted = r.partition(value, less) if value.width > 1 else value
         e.store(parted, r.place(front, front_end.ref))
         e.store(parted, r.place(behind, c.sub(back.ref, value.width)))
-        found = c.lanes_of(less)
-        others = c.sub(value.width, found)
-        return [c.value(c.add(front_end.ref, found)), c.value(c.sub(back.ref, others))]
+        smaller = c.lanes_of(less)
+        others = c.sub(value.width, smaller)
+        return [c.value(c.add(front_end.ref, smaller)), c.value(c.sub(back.ref, others))]
 
     with c.loop(0, waiting, r.lanes, [c.value(0), c.value(room)]) as iteration:
         value = e.load(r.place("%scratch", iteration.index), r.key)
@@ -376,12 +376,12 @@ def _partition_last(r: _Keys, pivot: Val, last: tuple[Ref, Ref], done: Ref, low:
     with c.width(1), c.loop(0, count, 1, iteration.carried) as one:
         value = e.load(r.place("%rows", c.add(begin, one.index)), r.key, width=1)
         one.next = write(value, e.lt(value, Val("%pivot", r.key, 1)), one.carried)
-    found, back = (v.ref for v in one.carried)
-    for source, to, many in ((front, low, found), (r.place(behind, back), c.add(low, found), c.sub(room, back))):
+    smaller, back = (v.ref for v in one.carried)
+    for source, to, many in ((front, low, smaller), (r.place(behind, back), c.add(low, smaller), c.sub(room, back))):
         size = c.mul(many, r.key.itemsize)
         e.declare("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
         e.line(f"call void @llvm.memcpy.p0.p0.i64(ptr {r.place('%rows', to)}, ptr {source}, i64 {size}, i1 false)")
-    return c.add(low, found)
+    return c.add(low, smaller)
 
 
 # ---- few keys

@@ -78,8 +78,8 @@ def times_read(target: Target, node: Node) -> tuple[int, int, int]:
     if node.type.ndim == 1 and target.kind == "cpu":  # there are few units
         sure = all_within(bounds(node.inputs[1]), node.shape[0])
         return (1, 1 if _is_cheap(node.inputs[1]) else 2, 2) if sure else (1, 4, 4)
-    own = lanes_for(target, node.dtype, merged_extent(node.shape[axis + 1 :]))
-    return 1, ENOUGH, lanes_for(target, node.dtype, _WIDE) // own
+    lanes = lanes_for(target, node.dtype, merged_extent(node.shape[axis + 1 :]))
+    return 1, ENOUGH, lanes_for(target, node.dtype, _WIDE) // lanes
 
 
 def _is_cheap(node: Node) -> bool:

@@ -127,10 +127,10 @@ def rows_function(
         del inner.globals[symbol]
         e.declares |= inner.declares
         lines = "\n".join(inner.lines)
-        kind, given = ("void", "ret void") if result is None else ("i64", f"ret i64 {result}")
+        kind, returned = ("void", "ret void") if result is None else ("i64", f"ret i64 {result}")
         head = f"define internal {kind} {symbol}(ptr %rows, {parameters}) noinline #0 {{"
         e.globals.update(inner.globals)
-        e.globals[symbol] = f"{head}\nentry:\n{lines}\n{given}\n}}"
+        e.globals[symbol] = f"{head}\nentry:\n{lines}\n{returned}\n}}"
     return symbol
 
 

@@ -119,11 +119,11 @@ class _TopK(ArgSort):
         assert self.limit is not None
         last = e.load_splat(c.at(self.best, self.limit - 1, self.key.itemsize), self.key)
         bound = e.minimum(last, e.load_splat(self.bound, self.key))
-        found = e.lt(self._key(self.x.value(c, c.add(start, j), mask)), bound)
-        found = found if mask is None else e.and_(found, mask)
-        with c.when(e.any(found)), c.width(1):
-            many = c.value(c.lanes_of(found))
-            with c.loop(0, many.ref, 1, [c.value(c.bits_of(found))]) as hit:
+        is_better = e.lt(self._key(self.x.value(c, c.add(start, j), mask)), bound)
+        is_better = is_better if mask is None else e.and_(is_better, mask)
+        with c.when(e.any(is_better)), c.width(1):
+            many = c.value(c.lanes_of(is_better))
+            with c.loop(0, many.ref, 1, [c.value(c.bits_of(is_better))]) as hit:
                 remainder = hit.carried[0]
                 e.declare("declare i64 @llvm.cttz.i64(i64, i1)")
                 lane = e.assign(f"call i64 @llvm.cttz.i64(i64 {remainder.ref}, i1 true)", dt.int64, 1)

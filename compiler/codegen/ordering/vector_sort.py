@@ -192,11 +192,11 @@ class _Values:
             def keys(j: Ref, mask: Val | None, seen: Sequence[Val]) -> list[Val]:
                 """Store a vector of keys; what has been seen of numbers that a key does not tell."""
                 value = self._read(c.add(start, j), mask)
-                found: list[Val] = []
+                special: list[Val] = []
                 if self.floats:
-                    value, found = self._prepared(value)
+                    value, special = self._prepared(value)
                 e.store(value, self._of_out(c.add(start, j)), mask)
-                return [e.or_(a, b if mask is None else e.and_(b, mask)) for a, b in zip(seen, found)]
+                return [e.or_(a, b if mask is None else e.and_(b, mask)) for a, b in zip(seen, special)]
 
             with c.width(lanes):
                 none = e.splat(e.const(False, dt.bool_, 1))
@@ -228,8 +228,8 @@ class _Values:
         with c.width(self.lanes):
             none = e.splat(e.const(False, dt.bool_, 1))
             with c.loop(0, rows, 1, [none, none, none]) as row:
-                key, found = self._prepared(self._load(self._row(row.index)))
-                row.next = [e.or_(a, b) for a, b in zip(row.carried, found)]
+                key, special = self._prepared(self._load(self._row(row.index)))
+                row.next = [e.or_(a, b) for a, b in zip(row.carried, special)]
                 e.store(key, self._row(row.index))
             return self._restore_special_values(row.carried)
 
@@ -246,11 +246,11 @@ class _Values:
         e = self.e
         bits = e.bitcast(value, self.bits)
         is_nan = e.gt(e.and_(bits, self.largest), self._infinity)
-        found = [is_nan, e.eq(bits, 0), e.eq(bits, -self.largest - 1)]
+        special = [is_nan, e.eq(bits, 0), e.eq(bits, -self.largest - 1)]
         if self.floats:
-            return e.select(is_nan, np.inf, e.neg(value) if self.descending else value), found
+            return e.select(is_nan, np.inf, e.neg(value) if self.descending else value), special
         bits = sorting_network.mirror_negatives(e, bits)
-        return e.select(is_nan, self.largest, e.not_(bits) if self.descending else bits), found
+        return e.select(is_nan, self.largest, e.not_(bits) if self.descending else bits), special
 
     def _place_nans(self, start: Ref) -> None:
         """As many at the end as the line has."""

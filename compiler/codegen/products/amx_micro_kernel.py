@@ -100,15 +100,15 @@ def emit_tile_kernel(
 
     call("ldtilecfg", f"ptr {_configuration(e, heights, tile.vectors)}")
     if dt.is_float(form.sums):
-        instruction, own = "tdpbf16ps", e.fresh("own")
-        e.line(f"{own} = alloca [{tile.rows * tile.columns} x float], align 64")
+        instruction, sums_memory = "tdpbf16ps", e.fresh("own")
+        e.line(f"{sums_memory} = alloca [{tile.rows * tile.columns} x float], align 64")
         step = K_BLOCK // form.group
         with c.loop(0, c.max("%depth", 1), step) as block:
             clear()
             add(block.index, c.min(c.add(block.index, step), "%depth"))
-            each_sum("tilestored64", own)
+            each_sum("tilestored64", sums_memory)
             first = c.both("%first", c.compare("eq", block.index, 0))
-            _add_to_totals(c, tile, own, first)
+            _add_to_totals(c, tile, sums_memory, first)
     else:
         instruction = "tdpbssd"
         clear()
@@ -130,8 +130,8 @@ def _add_to_totals(c: KernelBuilder, tile: Tile, sums: str, first: str | bool) -
     with c.loop(0, tile.rows * tile.columns, tile.columns) as line:
         for v in range(tile.vectors):
             at = c.add(line.index, v * ROWS)
-            here, own = c.at("%totals", at, CELL), e.load(c.at(sums, at, CELL), dt.float32)
-            e.store(e.add(e.select(starts, e.zero(dt.float32), e.load(here, dt.float32)), own), here)
+            here, part = c.at("%totals", at, CELL), e.load(c.at(sums, at, CELL), dt.float32)
+            e.store(e.add(e.select(starts, e.zero(dt.float32), e.load(here, dt.float32)), part), here)
 
 
 def _configuration(e: Emitter, heights: list[int], vectors: int) -> str:
@@ -139,9 +139,9 @@ def _configuration(e: Emitter, heights: list[int], vectors: int) -> str:
     shapes = {i * vectors + v: height for i, height in enumerate(heights) for v in range(vectors)}
     shapes |= {_HELD * _HELD + i: height for i, height in enumerate(heights)}
     shapes |= {_HELD * _HELD + _HELD + v: CELLS for v in range(vectors)}
-    found = np.zeros(_CONFIGURATION, np.uint8)
-    found[0] = 1  # the palette of eight tiles of 16 x 64 bytes
+    palette = np.zeros(_CONFIGURATION, np.uint8)
+    palette[0] = 1  # the palette of eight tiles of 16 x 64 bytes
     for number, height in shapes.items():
-        found[_ROW_BYTES + 2 * number] = CELLS * CELL
-        found[_ROW_COUNTS + number] = height
-    return e.table(found.astype(dt.uint8), "tiles_" + "_".join(map(str, (*heights, vectors))))
+        palette[_ROW_BYTES + 2 * number] = CELLS * CELL
+        palette[_ROW_COUNTS + number] = height
+    return e.table(palette.astype(dt.uint8), "tiles_" + "_".join(map(str, (*heights, vectors))))

@@ -154,9 +154,9 @@ class Stack:
         e, c = self.e, self.c
         self._move(places["%a"], self.sizes["%a"], self.a, inwards=True)
         if self.op == "det":
-            found = self._determinant()
-            e.store(found, places["%out"])
-            size, info = e.abs(found), np.finfo(self.dtype)
+            determinant = self._determinant()
+            e.store(determinant, places["%out"])
+            size, info = e.abs(determinant), np.finfo(self.dtype)
             regular = e.and_(e.ge(size, float(info.tiny)), e.lt(size, float("inf")))
         else:
             if self.op == "cholesky":

@@ -166,8 +166,8 @@ def times_read(target: Target, node: Node) -> tuple[int | None, ...]:
         times = columns, 1
     elif target.kind == "cuda":
         form = packed_format_of(target, types[0].dtype, node.dtype)
-        found = by_tiles(form, batch, m, n, k, False, types[0].dtype, axes.precision == "high")
-        tile = None if found is None else found.how.tile
+        tiled = by_tiles(form, batch, m, n, k, False, types[0].dtype, axes.precision == "high")
+        tile = None if tiled is None else tiled.how.tile
         times = (columns, rows) if tile is None else (-(-columns // tile.columns), -(-rows // tile.rows))
     else:
         blocks = choose_blocking(target, packed_format_of(target, types[0].dtype, node.dtype), m, n, k)

@@ -343,10 +343,10 @@ def _for_gpu(kernel: ConvolutionKernel) -> tuple[EmittedKernel, str]:
             w.groups, w.channels, w.columns, kernel.result.itemsize, lines, w.phase_extents[2], depth, w.size[2]
         )
         if bundle is not None:
-            found = kernel.register_tiles(code, bundle, form)
-            found.convolution(kernel.image(code, False, False), kernel.other(code, True), kernel.finish(code))
+            tiling = kernel.register_tiles(code, bundle, form)
+            tiling.convolution(kernel.image(code, False, False), kernel.other(code, True), kernel.finish(code))
             code.e.line("ret void")
-            return EmittedKernel((Phase(kernel.add(code), found.convolution_units()),)), str(bundle)
+            return EmittedKernel((Phase(kernel.add(code), tiling.convolution_units()),)), str(bundle)
     image, filter = kernel.image(code, False, False), kernel.other(code, False)
     _elementwise(code, w, image, filter, kernel.finish(code), kernel.result)
     code.e.line("ret void")
@@ -559,7 +559,7 @@ class _Convolution:
             numbers = (at0.index, at1.index, at2.index)
             kind: Ref = 0
             cell: Ref = 0
-            own: list[Ref] = []
+            extents: list[Ref] = []
             for axis, number in enumerate(numbers):
                 element, behind = self._seen(axis, number)
                 kind = c.add(c.mul(kind, w.gap[axis]), behind)
@@ -568,10 +568,10 @@ class _Convolution:
                     cell = c.add(cell, c.mul(c.sub(element, self._seen(axis, 0)[0]), pitch))
                     left = c.sub(c.extent(w.places[axis]), number)
                     mine = c.div(c.add(left, w.phases[axis] - 1), w.phases[axis])  # at least 1 - phases + phases - 1
-                    own.append(c.min(counts[axis], c.sub(mine, first[axis])))
+                    extents.append(c.min(counts[axis], c.sub(mine, first[axis])))
                 else:
-                    own.append(counts[axis])
-            yield BlockPhase(numbers, (first[0], first[1], first[2]), (own[0], own[1], own[2]), kind, cell)
+                    extents.append(counts[axis])
+            yield BlockPhase(numbers, (first[0], first[1], first[2]), (extents[0], extents[1], extents[2]), kind, cell)
 
     def _blocks_of(self, tables: TapTables, phase: BlockPhase) -> tuple[Ref, Ref]:
         """The entries of the blocks of a phase."""
@@ -589,18 +589,18 @@ class _Convolution:
         starts, blocks = [0], []
         runs: list[tuple[int, int, int]] = []
         for behind in itertools.product(*map(range, w.gap)):
-            found: dict[int, list[tuple[int, int, int]]] = {}
+            by_block: dict[int, list[tuple[int, int, int]]] = {}
             for start, position, length in self._runs(behind):
                 at = 0
                 while at < length:
                     block = (position + at) // K_BLOCK
                     count = min(length - at, (block + 1) * K_BLOCK - position - at)
                     run = (start + at * cut.tile.step, count, (position + at) * cut.tile.columns)
-                    found.setdefault(block, []).append(run)
+                    by_block.setdefault(block, []).append(run)
                     at += count
-            for block in sorted(found) or [-1]:
-                blocks.append((len(runs), len(found.get(block, ()))))
-                runs += found.get(block, ())
+            for block in sorted(by_block) or [-1]:
+                blocks.append((len(runs), len(by_block.get(block, ()))))
+                runs += by_block.get(block, ())
             starts.append(len(blocks))
         names = []
         for what, rows in (("runs", runs), ("blocks", blocks)):

@@ -111,8 +111,8 @@ def tilings(facts: WindowFacts, target: Target) -> Iterator[FilterGradientTiling
         channels = even_step(channels, max(budget, 16), 16)
     length = (w.size[2] if joined else 1) * channels
     runs = w.size[0] * w.size[1] * (1 if joined else w.size[2])
-    found = convolution_tiles(target, dtype, 1, max(length, 1), columns, width, across, K_BLOCK)
-    for _, rows, vectors in found[:TILES_TRIED]:
+    candidates = convolution_tiles(target, dtype, 1, max(length, 1), columns, width, across, K_BLOCK)
+    for _, rows, vectors in candidates[:TILES_TRIED]:
         panel = vectors * width
         panels = -(-columns // panel)
         cells = channels * panel if across else channels

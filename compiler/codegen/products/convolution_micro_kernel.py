@@ -164,8 +164,8 @@ def convolution_tiles(
     """
     registers = target.registers - 1 if (target.fma if dt.is_float(dtype) else dtype.itemsize == 4) else 8
 
-    def time(found: tuple[int, int, int]) -> tuple[float, int]:
-        high, wide, vectors = found
+    def time(tile: tuple[int, int, int]) -> tuple[float, int]:
+        high, wide, vectors = tile
         rows = high * wide
         # Cycles of a product: two multiply-adds or two loads each, and four until a sum can be added to again.
         loads: float = (rows + 1) * vectors if across else rows + vectors

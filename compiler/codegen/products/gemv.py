@@ -147,10 +147,10 @@ class _Gemv:
                 with c.width(together):
                     seen = self.are_seen(entry, block.index, end)
                 with c.when(seen), c.width(1), c.loop(block.index, end, count) as line:
-                    own = [c.add(line.index, k) for k in range(count)]
+                    lines_read = [c.add(line.index, k) for k in range(count)]
                     # Behind the end the last line is summed again, for nobody: code for fewer lines would be as much.
-                    lines = own if count == 1 else [c.min(at, c.sub(end, 1)) for at in own]
-                    for at, total in zip(own, totals_of(matrix, vector, lines)):
+                    lines = lines_read if count == 1 else [c.min(at, c.sub(end, 1)) for at in lines_read]
+                    for at, total in zip(lines_read, totals_of(matrix, vector, lines)):
                         e.store(total, c.at(totals, c.sub(at, block.index), dtype.itemsize))
                 c.vector_loop(block.index, end, together, finish)
 
@@ -187,15 +187,15 @@ class _Gemv:
             with matrix.runs(FREE, first, last) as (outer, begin, end, behind):
                 here = matrix.with_(outer)
                 with c.loop(begin, end, self.most) as strip:
-                    own = _GemvTile(here, vector, strip.index, c.min(self.most, c.sub(end, strip.index)), width)
-                    self._sum_across(own)
+                    tile = _GemvTile(here, vector, strip.index, c.min(self.most, c.sub(end, strip.index)), width)
+                    self._sum_across(tile)
                     line = c.add(strip.index, behind)
 
                     def finish(j: Ref, mask: Val | None) -> None:
                         total = self.e.load(self._cell(self.totals, 0, j), lines.dtype, mask)
                         self._finish(total, entry, c.add(line, j), mask)
 
-                    self._each(own, finish)
+                    self._each(tile, finish)
 
         return run, max(min(CACHE_LINE // size, self.most), 1)
 

@@ -223,12 +223,12 @@ class MacroKernel:
                             width,
                         )
                         line = c.mul(down.index, tile.columns) if kept else 0
-                        own = c.at(totals, line, self.form.sums.itemsize)
+                        row_totals = c.at(totals, line, self.form.sums.itemsize)
                         a, above = self._tile_of_rows(x, place.row, down.index, k)
                         cells, skipped = self._cells(k_block, place, down.index, finite)
                         a = c.at(a, c.mul(skipped, self.steps[1]), self.item)
                         b = c.at(source, c.mul(skipped, pitch), self.item)
-                        self._tile(k_block, place, routine, a, above, b, pitch, own, cells)
+                        self._tile(k_block, place, routine, a, above, b, pitch, row_totals, cells)
                     if self.mirror is not None:
                         with c.when(k_block.last):
                             self._fill_upper(self.mirror, k_block, top, high, column, totals)
@@ -317,8 +317,8 @@ class MacroKernel:
             before = c.choose_pointer(first, zeros, to)
 
             def add(j: Ref, mask: Val | None) -> None:
-                of, own = (e.load(c.at(at, j, dtype.itemsize), dtype, mask) for at in (before, source))
-                e.store(e.add(of, own), c.at(to, j, dtype.itemsize), mask)
+                of, addend = (e.load(c.at(at, j, dtype.itemsize), dtype, mask) for at in (before, source))
+                e.store(e.add(of, addend), c.at(to, j, dtype.itemsize), mask)
 
             c.vector_loop(0, place.width, self.blocks.tile.width, add)
 
@@ -353,8 +353,8 @@ class MacroKernel:
         names = [f"@{name}" for name in self.micro_kernels]
         if least is None:
             return names[0]
-        own = self._least(panel, 1, 0, self.c.mul(depth, self.blocks.tile.columns))
-        return self.c.choose_pointer(never_denormal(self.e, least, own), names[1], names[0])
+        smallest = self._least(panel, 1, 0, self.c.mul(depth, self.blocks.tile.columns))
+        return self.c.choose_pointer(never_denormal(self.e, least, smallest), names[1], names[0])
 
     def _least_of_rows(self, height: Ref, depth: Ref) -> Val | None:
         """The least magnitude among packed rows, where sums are flushed."""
@@ -373,13 +373,13 @@ class MacroKernel:
         least = [e.const(np.iinfo(np.uint32).max, dt.uint32, lanes) for lanes in (width, 1)]
         with c.loop(0, lines, 1, least) as line:
             start = c.at(base, c.mul(line.index, pitch), self.item)
-            found = []
+            minima = []
             for (begin, end, lanes), before in zip(((0, whole, width), (whole, length, 1)), line.carried):
                 with c.width(lanes), c.loop(begin, end, lanes, [before]) as at:
                     values = e.load(c.at(start, at.index, self.item), self.form.packed)
                     at.next = [e.minimum(at.carried[0], magnitudes(e, values))]
-                found.append(at.carried[0])
-            line.next = found
+                minima.append(at.carried[0])
+            line.next = minima
         vector, one = line.carried
         for lane in range(width):
             one = e.minimum(one, e.extract(vector, lane))
@@ -390,12 +390,12 @@ class MacroKernel:
     def _tile_of_rows(self, x: OperandAccess, row: Ref, down: Ref, k: Ref) -> tuple[str, Ref]:
         """The address of the rows from ``row``, ``down`` from the first of the block, and how many rows above them it
         begins: in place there is nothing behind the last row, so the last tile reaches back."""
-        c, found, extent = self.c, self.left.operand.in_memory, self.left.free.extent
+        c, place, extent = self.c, self.left.operand.in_memory, self.left.free.extent
         if self.steps_of_rows is None:
             return c.at(self.packed_a, c.mul(down, self.pitch), self.item), 0
-        assert found is not None and isinstance(extent, int)
+        assert place is not None and isinstance(extent, int)
         first = c.min(row, extent - self.blocks.tile.rows)
-        return x.address(*found, {self.left.free: first, self.left.depth: k}), c.sub(row, first)
+        return x.address(*place, {self.left.free: first, self.left.depth: k}), c.sub(row, first)
 
     def _pack_rows(self, x: OperandAccess, row: Ref, height: Ref, k: Ref, depth: Ref) -> None:
         c, rows, group = self.c, self.blocks.tile.rows, self.form.group

@@ -158,21 +158,26 @@ def emit_matmul(
     """
 
     def written(name: str, write: Callable[[_Matmul], Work], for_host: bool = False) -> tuple[_Matmul, EmittedKernel]:
-        made = _Matmul(source(), shape, result, precision, skip_zeros, symmetric)
+        product = _Matmul(source(), shape, result, precision, skip_zeros, symmetric)
         if shape.n == 1 and shape.m != 1:
-            made = made.swapped()
-        units, grain, scratch = write(made)
-        made.e.line("ret void")
+            product = product.swapped()
+        units, grain, scratch = write(product)
+        product.e.line("ret void")
         parameters = kernel_parameters(buffers)
-        found = module.function(made.e, name, parameters, linkage="internal", for_host=for_host)
+        function = module.function(product.e, name, parameters, linkage="internal", for_host=for_host)
         phase = Phase(
-            found, units, grain, least=made.least, group_size=made.group, dynamic_shared_bytes=made.dynamic_shared_bytes
+            function,
+            units,
+            grain,
+            least=product.least,
+            group_size=product.group,
+            dynamic_shared_bytes=product.dynamic_shared_bytes,
         )
-        return made, EmittedKernel((phase,), scratch, made.shared)
+        return product, EmittedKernel((phase,), scratch, product.shared)
 
-    def whole(made: _Matmul) -> Work:
-        facts = made.facts(lanes)
-        return made.scheduled(module, symbol, choose(facts, candidates(facts, module.target)))
+    def whole(product: _Matmul) -> Work:
+        facts = product.facts(lanes)
+        return product.scheduled(module, symbol, choose(facts, candidates(facts, module.target)))
 
     if module.target.kind == "cuda":
         return _for_gpu(written, symbol, lanes, thread_groups, block)
@@ -181,8 +186,8 @@ def emit_matmul(
     if not isinstance(how, SplitSchedule):
         return code, str(how)
     (sequential,) = code.phases
-    _, sums = written(f"{symbol}_depths", lambda made: made.sums_of_depths(module, symbol, how), True)
-    _, totals = written(f"{symbol}_totals", lambda made: made.totals(how.pieces), True)
+    _, sums = written(f"{symbol}_depths", lambda product: product.sums_of_depths(module, symbol, how), True)
+    _, totals = written(f"{symbol}_totals", lambda product: product.totals(how.pieces), True)
     scratch = larger(code.scratch, sums.scratch)
     return EmittedKernel((*sums.phases, *totals.phases), scratch, sums.shared, sequential), str(how)
 
@@ -190,22 +195,24 @@ def emit_matmul(
 def _for_gpu(written: _Written, symbol: str, lanes: bool, thread_groups: bool, block: int) -> tuple[EmittedKernel, str]:
     """A product by teams of threads, where these may be and have something to do together, or by single threads."""
     if lanes:
-        made, code = written(symbol, lambda made: made.by_group_lanes() if thread_groups else made.by_lanes())
-        return code, made.how
+        product, code = written(
+            symbol, lambda product: product.by_group_lanes() if thread_groups else product.by_lanes()
+        )
+        return code, product.how
     how: GroupProduct | None = None
 
-    def whole(made: _Matmul) -> Work:
+    def whole(product: _Matmul) -> Work:
         nonlocal how
-        how = made.thread_groups(block) if thread_groups or block else None
-        return made.elementwise() if how is None else made.by_thread_groups(how)
+        how = product.thread_groups(block) if thread_groups or block else None
+        return product.elementwise() if how is None else product.by_thread_groups(how)
 
-    made, code = written(symbol, whole)
+    product, code = written(symbol, whole)
     if how is None:
-        return code, made.how
+        return code, product.how
     chosen = how
     if chosen.how.blocks == 1:
         return code, str(chosen.how)
-    _, totals = written(f"{symbol}_totals", lambda made: made.totals_by_elements(chosen))
+    _, totals = written(f"{symbol}_totals", lambda product: product.totals_by_elements(chosen))
     return replace(code, phases=(*code.phases, *totals.phases)), str(chosen.how)
 
 
@@ -333,24 +340,24 @@ class _Matmul:
             self.form, shape.batch, shape.m, shape.n, shape.k, self.e.fastmath, self.left.dtype, may_round, block
         )
 
-    def by_thread_groups(self, found: GroupProduct) -> Work:
+    def by_thread_groups(self, groups: GroupProduct) -> Work:
         """Units: tiles of the product, or of the sums of each block of the depth, which go to shared memory."""
-        tile = found.how.tile
+        tile = groups.how.tile
 
         def sides(c: KernelBuilder, group: ThreadGroup) -> tuple[SharedOperand, SharedOperand]:
             return (
-                FactorOperand(c, group, found.form, True, tile.rows, tile.depth, self.m, self.k, self.left),
-                FactorOperand(c, group, found.form, False, tile.columns, tile.depth, self.n, self.k, self.right),
+                FactorOperand(c, group, groups.form, True, tile.rows, tile.depth, self.m, self.k, self.left),
+                FactorOperand(c, group, groups.form, False, tile.columns, tile.depth, self.n, self.k, self.right),
             )
 
-        found.write(self.c, sides, self._store)
-        self.group, self.shared = tile.threads, found.shared
-        self.dynamic_shared_bytes = tile.nbytes(found.form.sums.itemsize) if found.how.dynamic_shared_bytes else 0
-        return found.units, 1, 0
+        groups.write(self.c, sides, self._store)
+        self.group, self.shared = tile.threads, groups.shared
+        self.dynamic_shared_bytes = tile.nbytes(groups.form.sums.itemsize) if groups.how.dynamic_shared_bytes else 0
+        return groups.units, 1, 0
 
-    def totals_by_elements(self, found: GroupProduct) -> Work:
+    def totals_by_elements(self, groups: GroupProduct) -> Work:
         """Elements of the product from the sums of all blocks of the depth."""
-        found.write_totals(self.c, self._store)
+        groups.write_totals(self.c, self._store)
         return (*self.shape.batch, self.shape.m, self.shape.n), 1, 0
 
     def _store(self, value: Val, entry: Ref, row: Ref, col: Ref) -> None:
@@ -467,8 +474,8 @@ class _Matmul:
                 return self._is_needed(tile, entry, place)
 
             with c.loop(begin, end, cut_step) as part:
-                own = part.index, c.min(cut_step, c.sub(end, part.index))
-                (row, height), (col, length) = (own, beside) if by_rows else (beside, own)
+                part_range = part.index, c.min(cut_step, c.sub(end, part.index))
+                (row, height), (col, length) = (part_range, beside) if by_rows else (beside, part_range)
                 self._all_depth(routine, entry, (x, y), TileBounds(row, height, col, length), finish, is_seen)
         return (*self.shape.batch, down, across), 1, routine.scratch
 
@@ -526,13 +533,13 @@ class _Matmul:
 
         def some(row: Ref) -> str:
             with c.width(tile.width):
-                found = e.const(False, dt.bool_)
+                any_lane = e.const(False, dt.bool_)
                 for start in range(0, tile.columns, tile.width):
                     e.mask = None if whole else c.lanes_below(c.max(c.sub(place.width, start), 0))
                     lanes = needed(e, str(entry), str(row), str(c.add(place.col, start)), e.mask)
-                    found = e.or_(found, lanes if e.mask is None else e.and_(lanes, e.mask))
+                    any_lane = e.or_(any_lane, lanes if e.mask is None else e.and_(lanes, e.mask))
                 e.mask = None
-                return e.any(found)
+                return e.any(any_lane)
 
         def others() -> list[Val]:
             with c.loop(0, c.sub(place.height, 1), 1, [e.const(False, dt.bool_, 1)]) as r:

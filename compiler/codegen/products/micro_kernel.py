@@ -79,10 +79,12 @@ def emit_micro_kernel(
         ahead = c.value(c.mul("%b_pitch", count))
         return e.add(a_position, k_step * count), e.add(b_position, ahead)
 
-    found = sum_depth(c, form, 0, "%depth", zeros, (c.value(0), c.value(0)), add, together, multiple % together == 0)
-    sums = found[: tile.rows * tile.vectors]
+    sums_with_check = sum_depth(
+        c, form, 0, "%depth", zeros, (c.value(0), c.value(0)), add, together, multiple % together == 0
+    )
+    sums = sums_with_check[: tile.rows * tile.vectors]
     if excess:
-        sums = [e.sub(total, found[len(sums) + i % tile.vectors]) for i, total in enumerate(sums)]
+        sums = [e.sub(total, sums_with_check[len(sums) + i % tile.vectors]) for i, total in enumerate(sums)]
     for r, (here, there) in enumerate(
         zip(_rows(c, "%totals_pitch", tile), _rows(c, 0 if one_block else "%before_pitch", tile))
     ):

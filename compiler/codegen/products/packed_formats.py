@@ -219,12 +219,12 @@ def _instruction(
     size = {"i16": 2, "i8": 1}
     types, arguments = [], []
     for value, element in zip(operands, elements):
-        own = wanted = type_text(value.dtype, width)
+        packed = wanted = type_text(value.dtype, width)
         ref = value.ref
         if element:
             wanted = f"<{width * CELL // size[element]} x {element}>"
             ref = e.fresh("b")
-            e.line(f"{ref} = bitcast {own} {value.ref} to {wanted}")
+            e.line(f"{ref} = bitcast {packed} {value.ref} to {wanted}")
         types.append(wanted)
         arguments.append(f"{wanted} {ref}")
     result = operands[0].dtype if dtype is None else dtype

@@ -37,8 +37,8 @@ class Packing:
         self.code, self.e, self.operand, self.form, self.width = code, code.e, operand, form, width
         self.first = first
         self.free, self.depth = operand.loops[FREE][-1], operand.loops[DEPTH][-1]
-        found = operand.in_memory
-        self.lies = found if found is not None and found[1].is_affine else None
+        place = operand.in_memory
+        self.lies = place if place is not None and place[1].is_affine else None
 
     # ---- elements
 

@@ -255,8 +255,8 @@ class PaddedTiles:
             column = c.sub(c.mul(group.index, w.columns), first)
             with c.loop(0, w.channels) as channel:
                 with c.width(1):
-                    own = here.counters_at(CHANNELS + 1, channel.index)
-                    value = factor(self.e, here.value(own), self.form, True)
+                    counted_place = here.counters_at(CHANNELS + 1, channel.index)
+                    value = factor(self.e, here.value(counted_place), self.form, True)
                 cells = c.at(into, c.mul(channel.index, pitch), self.item)
                 if pitch % w.columns == 0:
                     self._splat(value, c.at(cells, column, self.item), w.columns)
@@ -312,8 +312,8 @@ class TileCopy:
     ) -> None:
         self.c, self.w, self.tile, self.cells = c, w, tile, cells
         self.line = cells // max(channels, 1)  # columns of a pixel, across groups
-        own = w.channels == w.columns == 1 and w.groups == self.line if tile.across else w.groups == 1
-        self.whole = own and w.interior[2] == 0 and channels == w.channels
+        is_whole = w.channels == w.columns == 1 and w.groups == self.line if tile.across else w.groups == 1
+        self.whole = is_whole and w.interior[2] == 0 and channels == w.channels
         if self.whole:
             self.operand = image(c, False, True)
             self.whole = len(self.operand.loops[AXES[2]]) == 1

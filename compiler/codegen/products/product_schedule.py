@@ -81,10 +81,10 @@ class FactorFacts:
 
 def factor_facts(operand: Operand) -> FactorFacts:
     free, depth = operand.loops[FREE], operand.loops[DEPTH]
-    found = operand.in_memory
+    place = operand.in_memory
     steps: tuple[Extent, Extent] | None = None
-    if found is not None and found[1].is_affine:
-        strides = found[1].strides
+    if place is not None and place[1].is_affine:
+        strides = place[1].strides
         steps = strides.get(free[-1], 0), strides.get(depth[-1], 0)
     return FactorFacts(
         operand.dtype,
@@ -262,8 +262,8 @@ def candidates(facts: ProductFacts, target: Target) -> Iterator[ProductSchedule]
     """The legal ways, the one of the least cost first, then others in the order of theirs."""
     seen: list[ProductSchedule] = []
     for ways in (_ways, _variants):
-        found = [schedule for schedule in ways(facts, target) if legal(schedule, facts, target)]
-        for schedule in sorted(found, key=lambda one: cost(one, facts, target)):
+        legal_schedules = [schedule for schedule in ways(facts, target) if legal(schedule, facts, target)]
+        for schedule in sorted(legal_schedules, key=lambda one: cost(one, facts, target)):
             split = None if seen else _split(schedule, facts, target)
             for one in (schedule,) if split is None else (split, schedule):
                 if one not in seen:
@@ -297,9 +297,9 @@ def _variants(facts: ProductFacts, target: Target) -> Iterator[WholeSchedule]:
     tiles = sorted(tiles_for(target, form, m, n), key=lambda tile: tile_time(form, m, n, depth, tile))
     for tile in tiles[:TILES_TRIED]:
         blocks = choose_blocking(target, form, m, n, k, facts.accumulates_in_output, tile)
-        found = blocked(facts, target, blocks)
-        yield found
-        yield replace(found, splits_rows=not found.splits_rows)
+        schedule = blocked(facts, target, blocks)
+        yield schedule
+        yield replace(schedule, splits_rows=not schedule.splits_rows)
         yield UnpackedSchedule(tile)
 
 

@@ -93,8 +93,8 @@ class SingleRowMatmulTransposed:
         factors = [self._factor(x, c.add(k, t)) for t in range(self.width)]
         result = []
         for number, total in enumerate(sums):
-            own = lines[number * self.width : (number + 1) * self.width]
-            for a, b in zip(factors, self._transposed(own, k, depth)):
+            block = lines[number * self.width : (number + 1) * self.width]
+            for a, b in zip(factors, self._transposed(block, k, depth)):
                 total = multiply_add(e, self.form, a, b, total)
             result.append(total)
         return result
@@ -118,14 +118,14 @@ class SingleRowMatmulTransposed:
     def _prefetch_later(self, lines: list[OperandAccess], k: Ref) -> None:
         """Ask for the same of the lines that follow, where lines are so short that these lie just behind."""
         c, operand = self.c, self.right
-        found, (free,), size = operand.in_memory, operand.loops[FREE], operand.dtype.itemsize
-        if found is None or not found[1].is_affine:
+        place, (free,), size = operand.in_memory, operand.loops[FREE], operand.dtype.itemsize
+        if place is None or not place[1].is_affine:
             return
-        pitch = found[1].strides.get(free, 0)
+        pitch = place[1].strides.get(free, 0)
         if not (isinstance(pitch, int) and pitch * size <= FAR):
             return
         for line in lines:
-            start = line.address(*found, {operand.loops[DEPTH][-1]: k})
+            start = line.address(*place, {operand.loops[DEPTH][-1]: k})
             self.e.prefetch(c.at(start, self.squares * self.width * pitch, size))
 
     def _add_column(self, x: OperandAccess, lines: list[OperandAccess], k: Ref, sums: list[Val]) -> list[Val]:

@@ -36,23 +36,23 @@ def emit_nonzero_span(
     def has_some(width: int, k: Ref, mask: Val | None = None) -> str:
         """Whether there is something in so many cells of all rows, from cell ``k`` on."""
         with c.width(width):
-            found = [
+            masks = [
                 e.shl(e.load(c.at("%a", c.add(c.mul(k, k_step), r * row_step), dtype.itemsize), bits, mask), 1)
                 for r in range(tile.rows)
             ]
-            return e.any(e.ne(_join_masks(e, found), 0))
+            return e.any(e.ne(_join_masks(e, masks), 0))
 
     def has_column(k: Ref) -> str:
         """The same of one cell of rows that lie side by side."""
-        found, r = None, 0
+        any_column, r = None, 0
         while r < tile.rows:
             width = min(tile.width, 1 << (tile.rows - r).bit_length() - 1)
             with c.width(width):
                 at = c.at("%a", c.add(c.mul(k, k_step), r), dtype.itemsize)
                 some = Val(e.any(e.ne(e.shl(e.load(at, bits), 1), 0)), dt.bool_, 1)
-            found, r = some if found is None else e.or_(found, some), r + width
-        assert found is not None
-        return found.ref
+            any_column, r = some if any_column is None else e.or_(any_column, some), r + width
+        assert any_column is not None
+        return any_column.ref
 
     if row_step == 1:
         first: Ref = _first(c, "%depth", has_column)
@@ -93,9 +93,9 @@ def _first(c: KernelBuilder, count: Ref, holds: Callable[[Ref], str]) -> str:
     assert isinstance(is_there, str)
     e.branch_if(is_there, body, after)
     e.label(body)
-    found, following = holds(at.ref), c.add(at.ref, 1)
+    is_nonzero, following = holds(at.ref), c.add(at.ref, 1)
     e.lines[place] += f", [ {following}, %{e.block} ]"
-    e.branch_if(found, after, head)
+    e.branch_if(is_nonzero, after, head)
     e.label(after)
     return at.ref
 

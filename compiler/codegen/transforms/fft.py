@@ -261,9 +261,9 @@ class _Transform:
             return
         with c.loop("%begin", "%end") as loop:
             start = c.mul(loop.index, self.n)
-            own = c.at("%scratch", self.between, 1)
-            self._first(start, "%scratch", own, 0, self.first_blocks)
-            self._second(start, "%scratch", own, 0, self.second_blocks)
+            scratch = c.at("%scratch", self.between, 1)
+            self._first(start, "%scratch", scratch, 0, self.first_blocks)
+            self._second(start, "%scratch", scratch, 0, self.second_blocks)
 
     def _short_rows(self, row: Ref, mask: Val | None) -> None:
         """A row in each lane.  Squares of rows and parts of numbers are turned in registers, before and after."""
@@ -323,16 +323,16 @@ class _Transform:
     def first_of_rows(self) -> None:
         """Units: the vectors of the first step of a row, row after row."""
         c = self.c
-        own = c.at("%scratch", self.between, 1)
+        scratch = c.at("%scratch", self.between, 1)
         with c.spans("%begin", "%end", self.first_blocks) as (row, first, last):
-            self._first(c.mul(row, self.n), c.at("%shared", c.mul(row, self.between), 1), own, first, last)
+            self._first(c.mul(row, self.n), c.at("%shared", c.mul(row, self.between), 1), scratch, first, last)
 
     def second_of_rows(self) -> None:
         """Units: those of the second step."""
         c = self.c
-        own = c.at("%scratch", self.between, 1)
+        scratch = c.at("%scratch", self.between, 1)
         with c.spans("%begin", "%end", self.second_blocks) as (row, first, last):
-            self._second(c.mul(row, self.n), c.at("%shared", c.mul(row, self.between), 1), own, first, last)
+            self._second(c.mul(row, self.n), c.at("%shared", c.mul(row, self.between), 1), scratch, first, last)
 
     def _each_block(self, begin: Ref, end: Ref, extent: int, lanes: int, block: Callable[[Ref, int], None]) -> None:
         """``block(start, valid)`` for the blocks of so many lanes in a range; the last may have fewer."""
@@ -345,15 +345,15 @@ class _Transform:
                 with c.when(c.compare("sgt", end, full)):
                     block(full * lanes, rest)
 
-    def _first(self, start: Ref, between: str, own: str, begin: Ref, end: Ref) -> None:
+    def _first(self, start: Ref, between: str, scratch: str, begin: Ref, end: Ref) -> None:
         """Transforms of ``first.n`` numbers in the lanes, times constants, turned into rows."""
         c, e, lanes = self.c, self.e, self.first_lanes
         first, second = self.split.parts
-        rest = c.at(own, self._staged, 1)
+        rest = c.at(scratch, self._staged, 1)
         plane = -(-first.n // lanes) * lanes  # vectors of real parts
 
         def staged(part: int, k1: Ref) -> str:
-            return c.at(own, c.add(k1, part * plane), lanes * self.item)
+            return c.at(scratch, c.add(k1, part * plane), lanes * self.item)
 
         def block(column: Ref, valid: int) -> None:
             some = None if valid == lanes else valid
@@ -384,7 +384,7 @@ class _Transform:
 
         self._each_block(begin, end, second.n, lanes, block)
 
-    def _second(self, start: Ref, between: str, own: str, begin: Ref, end: Ref) -> None:
+    def _second(self, start: Ref, between: str, scratch: str, begin: Ref, end: Ref) -> None:
         """Transforms of ``second.n`` numbers in the lanes."""
         c, e, lanes = self.c, self.e, self.second_lanes
         first, second = self.split.parts
@@ -402,7 +402,7 @@ class _Transform:
             def store(k2: Ref, real: Val, imaginary: Val) -> None:
                 self._store(c.add(start, c.add(c.mul(k2, first.n), k1)), real, imaginary, some)
 
-            self._transform(second, load, store, own)
+            self._transform(second, load, store, scratch)
 
         self._each_block(begin, end, first.n, lanes, block)
 

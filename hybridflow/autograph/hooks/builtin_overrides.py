@@ -347,14 +347,14 @@ def _quantifier(decides: bool, combine: Callable[[Any, Any], Tensor]) -> Callabl
             recording = active.recording
             if recording is not None:
                 recording.note(builtin_reads.iterate, values)
-            found: Any = None
+            result: Any = None
             for value in map(truth, values):
                 if is_open(value):
-                    own = conditional.truth(value)
-                    found = own if found is None else combine(found, own)
+                    item_truth = conditional.truth(value)
+                    result = item_truth if result is None else combine(result, item_truth)
                 elif bool(value) is decides:
                     return decides
-            return not decides if found is None else symbolic_number.number_of(found)
+            return not decides if result is None else symbolic_number.number_of(result)
 
         return call
 
@@ -398,16 +398,16 @@ SPECIAL: dict[Any, Callable[[Function], Function]] = {
 _KINDS = (type, types.BuiltinFunctionType, type(creation.arange))
 
 
-def special(function: Any, found: Any) -> Any:
-    """What to call for ``function``, which was prepared as ``found``."""
-    return SPECIAL[function](found) if type(function) in _KINDS and function in SPECIAL else found
+def special(function: Any, method: Any) -> Any:
+    """What to call for ``function``, which was prepared as ``method``."""
+    return SPECIAL[function](method) if type(function) in _KINDS and function in SPECIAL else method
 
 
-def method_of_text(value: str, name: str, found: Any) -> Any:
+def method_of_text(value: str, name: str, method: Any) -> Any:
     """What to call for a method of a str."""
     if name == "join":
-        return functools.partial(_str_join, found)
-    return _text(found) if name in ("format", "format_map") else found
+        return functools.partial(_str_join, method)
+    return _text(method) if name in ("format", "format_map") else method
 
 
 def _str_join(join: Function, parts: Iterable[Any]) -> Any:
@@ -424,25 +424,25 @@ def _str_join(join: Function, parts: Iterable[Any]) -> Any:
     return join(parts)
 
 
-def method_of_tensor(value: Any, name: str, found: Any) -> Any:
+def method_of_tensor(value: Any, name: str, method: Any) -> Any:
     """What to call for a method of a tensor: its single element is a number that the program computes."""
     if name != "item" or not is_open(value):
-        return found
-    return functools.partial(_of_value(lambda x: x)(lambda _, *args: found(*args)), value)
+        return method
+    return functools.partial(_of_value(lambda x: x)(lambda _, *args: method(*args)), value)
 
 
-def method_of_list(value: list[Any], name: str, found: Any) -> Any:
+def method_of_list(value: list[Any], name: str, method: Any) -> Any:
     """What to call for a method of a list."""
     if name == "insert":
-        return functools.partial(_insert, value, found)
-    return sorting.method_sort(value, found) if name == "sort" else found
+        return functools.partial(_insert, value, method)
+    return sorting.method_sort(value, method) if name == "sort" else method
 
 
-def _insert(values: list[Any], found: Any, index: Any, new: Any) -> None:
+def _insert(values: list[Any], insert: Any, index: Any, new: Any) -> None:
     if isinstance(index, SymbolicTensor):
         dynamic_list_reads.insert_at(values, index, new)
     else:
-        found(index, new)
+        insert(index, new)
 
 
 def check_repeats(left: object, right: object) -> None:

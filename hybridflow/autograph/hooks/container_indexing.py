@@ -175,7 +175,7 @@ def is_among(recording: GuardBuilder, value: Any, container: Any) -> Any:
 # ---- methods
 
 
-def method_of_lookup(value: Any, name: str, found: Callable[..., Any]) -> Callable[..., Any]:
+def method_of_lookup(value: Any, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     """What to call for a method of a dict or a set, which finds by hash what it is given."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -183,7 +183,7 @@ def method_of_lookup(value: Any, name: str, found: Callable[..., Any]) -> Callab
         if name == "get" and args and recording is not None and type(value) in _MAPPINGS and _is_key(args[0]):
             recording.note(builtin_reads.iterate, value)
             return _get(value, *args)
-        return found(*(builtin_reads.sought(value, arg) for arg in args), **kwargs)
+        return method(*(builtin_reads.sought(value, arg) for arg in args), **kwargs)
 
     return call
 
@@ -235,20 +235,20 @@ def _take_out(held: Any, place: Tensor, frame: Any) -> None:
 _SEARCHES: dict[str, Callable[..., Any]] = {"index": _index, "count": _count}
 
 
-def method_of_sequence(value: Any, name: str, found: Callable[..., Any]) -> Callable[..., Any]:
+def method_of_sequence(value: Any, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     """What to call for a method of a list or a tuple."""
     search = _SEARCHES.get(name)
     if search is None and not (name == "pop" and type(value) is list):
-        return found
+        return method
 
     def call(*args: Any) -> Any:
         recording = active.recording
         if recording is None or len(args) != 1:
-            return found(*args)
+            return method(*args)
         if search is None:
-            return _pop(value, args[0]) if _is_location(args[0]) else found(*args)
+            return _pop(value, args[0]) if _is_location(args[0]) else method(*args)
         if not (depends(args[0]) or any(map(depends, value))):
-            return found(*args)
+            return method(*args)
         recording.note(builtin_reads.iterate, value)
         return search(value, args[0])
 

@@ -197,8 +197,10 @@ class Branches:
     def pause(since: Any, names: Sequence[str], one: object = None) -> Any:
         """At the end of a block that may have been left, but at whose end something is to run: ``one`` if it is that of
         a ``with``."""
-        found = None if state.active.scope is None else continuations.pause(sys._getframe(1), since, bound_names(names))
-        return one.pause(found) if type(one) is with_statements.With else found
+        suspended = (
+            None if state.active.scope is None else continuations.pause(sys._getframe(1), since, bound_names(names))
+        )
+        return one.pause(suspended) if type(one) is with_statements.With else suspended
 
     @staticmethod
     def leaving(one: object, names: Sequence[str]) -> Any:
@@ -320,10 +322,10 @@ class Branches:
         result.over_items(self.iterate(value))
         return result
 
-    def listed(self, made: Callable[[list[Any], Any], None], items: object) -> list[Any]:
-        """A list comprehension over items, which ``made`` puts into a list."""
+    def listed(self, extend: Callable[[list[Any], Any], None], items: object) -> list[Any]:
+        """A list comprehension over items, which ``extend`` puts into a list."""
         result: list[Any] = []
-        made(result, items)
+        extend(result, items)
         return result
 
     def loop_over(self, items: object, body: Callable[..., Any], several: bool) -> None:

@@ -164,17 +164,17 @@ def materialize_lists(value: object) -> Any:
 # ---- methods
 
 
-def method(values: list[Any], name: str, found: Callable[..., Any]) -> Callable[..., Any]:
+def method(values: list[Any], name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     """What to call for a method of such a list."""
-    own = _METHODS.get(name)
-    if own is not None:
-        return functools.partial(own, values)
+    replacement = _METHODS.get(name)
+    if replacement is not None:
+        return functools.partial(replacement, values)
     if name in _KEEPING:
-        return found
+        return method
 
     def call(*args: Any, **kwargs: Any) -> Any:
         dynamic_list.settle_all(values)
-        return found(*args, **kwargs)
+        return method(*args, **kwargs)
 
     return call
 
@@ -296,80 +296,80 @@ class Writer:
 # ---- operators and functions
 
 
-def callable_for(function: object, found: Callable[..., Any]) -> Callable[..., Any]:
+def callable_for(function: object, function_called: Callable[..., Any]) -> Callable[..., Any]:
     """What to call for a function that is not the user's, and may be given such lists."""
-    own = _FUNCTIONS.get(function) if isinstance(function, _HASHED) else None
+    replacement = _FUNCTIONS.get(function) if isinstance(function, _HASHED) else None
 
     def call(*args: Any, **kwargs: Any) -> Any:
         if not state.active.grown:
-            return found(*args, **kwargs)
-        if own is not None and args and is_dynamic(args[0]):
-            return own(found, *args, **kwargs)
-        return found(
+            return function_called(*args, **kwargs)
+        if replacement is not None and args and is_dynamic(args[0]):
+            return replacement(function_called, *args, **kwargs)
+        return function_called(
             *map(materialize_lists, args), **{name: materialize_lists(value) for name, value in kwargs.items()}
         )
 
     # Not by functools.wraps: while the user's code runs that has functions recorded which it calls.
-    call.__wrapped__ = found  # type: ignore[attr-defined]
-    call.__name__ = getattr(found, "__name__", "call")
+    call.__wrapped__ = function_called  # type: ignore[attr-defined]
+    call.__name__ = getattr(function_called, "__name__", "call")
     return call
 
 
-def _len(found: object, values: Any) -> Any:
+def _len(builtin: object, values: Any) -> Any:
     return length(values)
 
 
-def _list(found: Any, values: Any) -> Any:
+def _list(builtin: Any, values: Any) -> Any:
     return list(values)
 
 
-def _bool(found: object, values: Any) -> Any:
+def _bool(builtin: object, values: Any) -> Any:
     value = truth(values)
     return number_of(value) if isinstance(value, SymbolicTensor) else value
 
 
-def _enumerate(found: Any, values: Any, start: Any = 0) -> Any:
+def _enumerate(builtin: Any, values: Any, start: Any = 0) -> Any:
     walk = iterate(values)
-    return walk.numbered(start) if isinstance(walk, Counted) else found(walk, start)
+    return walk.numbered(start) if isinstance(walk, Counted) else builtin(walk, start)
 
 
-def _reverse(found: Any, values: Any) -> Any:
+def _reverse(builtin: Any, values: Any) -> Any:
     if dynamic_list.is_in_loop():
         whole = dynamic_list.to_array(values)
         if whole is not None:
             count = number_of(whole.length)
             return Counted(count, lambda k: dynamic_list.note_taken(whole.item(count - 1 - k)))
-    return found(iterate(values))
+    return builtin(iterate(values))
 
 
-def _stack(found: Any, values: Any, *args: Any, **kwargs: Any) -> Any:
+def _stack(builtin: Any, values: Any, *args: Any, **kwargs: Any) -> Any:
     """A function that stacks items: the rows are the stack."""
     rows = stack_items(values)
     if rows is None:
         dynamic_list.settle_all(values)
-        return found(values, *args, **kwargs)
+        return builtin(values, *args, **kwargs)
     axis = kwargs.pop("axis", args[0] if args else 0)
     if kwargs or len(args) > 1 or axis != 0:
         dynamic_list.settle_all(values)
-        return found(values, *args, **({**kwargs, "axis": axis} if not args else kwargs))
+        return builtin(values, *args, **({**kwargs, "axis": axis} if not args else kwargs))
     return rows
 
 
-def _array(found: Any, values: Any, *args: Any, **kwargs: Any) -> Any:
+def _array(builtin: Any, values: Any, *args: Any, **kwargs: Any) -> Any:
     """A function that makes a tensor of what it is given."""
     rows = stack_items(values)
     if rows is None:
         dynamic_list.settle_all(values)
         rows = values
-    return found(rows, *args, **kwargs)
+    return builtin(rows, *args, **kwargs)
 
 
-def _concat(found: Any, values: Any, *args: Any, **kwargs: Any) -> Any:
+def _concat(builtin: Any, values: Any, *args: Any, **kwargs: Any) -> Any:
     rows = stack_items(values)
     axis = kwargs.get("axis", args[0] if args else 0)
     if rows is None or axis != 0 or len(rows.shape) < 2 or kwargs.keys() - {"axis"} or len(args) > 1:
         dynamic_list.settle_all(values)
-        return found(values, *args, **kwargs)
+        return builtin(values, *args, **kwargs)
     return shapes.reshape(rows, (rows.shape[0] * rows.shape[1], *rows.shape[2:]))
 
 

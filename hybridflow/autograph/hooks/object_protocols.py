@@ -30,10 +30,10 @@ def special_method(value: object, *names: str) -> tuple[str, types.FunctionType]
 def truth(value: Any) -> Any:
     """The truth of an object whose class says it in code of the user's, a bool or a number of the program's; anything
     else as it is."""
-    found = special_method(value, "__bool__", "__len__")
-    if found is None:
+    named_method = special_method(value, "__bool__", "__len__")
+    if named_method is None:
         return value
-    name, method = found
+    name, method = named_method
     if active.recording is not None:
         active.recording.note(note_truth, value)
     result = method(value)

@@ -124,20 +124,20 @@ def known_of_each(choice: Choice, apply: Callable[[Any], Any]) -> Any:
     left = narrowing.remaining_options(choice)
     if not all(isinstance(choice.options[k], (*_PLAIN, SymbolicTensor)) for k in left):
         return each(choice, apply, is_pure=True)
-    made: dict[int, Any] = {}
+    results: dict[int, Any] = {}
     for k in left:
         try:
-            made[k] = apply(choice.options[k])
+            results[k] = apply(choice.options[k])
         except Exception as error:
             if isinstance(error, TraceError):
                 raise
             _check_not(choice, k, error, frame_of_user())
-    if not made:
+    if not results:
         raise choice.refused("what is done with it fails for each of them")
-    if all(type(value) is bool for value in made.values()):
-        return narrowing.is_one_of(choice, [k for k, value in made.items() if value])
-    anything = next(iter(made.values()))
-    return select(choice.code, [made.get(k, anything) for k in range(len(choice.options))])
+    if all(type(value) is bool for value in results.values()):
+        return narrowing.is_one_of(choice, [k for k, value in results.items() if value])
+    anything = next(iter(results.values()))
+    return select(choice.code, [results.get(k, anything) for k in range(len(choice.options))])
 
 
 def is_same(choice: Choice, other: object) -> Any:

@@ -479,18 +479,18 @@ def before_method(value: object, name: str, frame: types.FrameType) -> None:
 _IN_ROWS = CONTAINERS | {SymbolicTensor}
 
 
-def prepared_method(value: Any, name: str, found: Any) -> Any:
-    """What to call for a method of ``value``, which was prepared as ``found``."""
+def prepared_method(value: Any, name: str, method: Any) -> Any:
+    """What to call for a method of ``value``, which was prepared as ``method``."""
     kind = type(value)  # ``isinstance`` may run the user's ``__getattribute__``
     if issubclass(kind, (dict, set, frozenset)):
-        return container_indexing.method_of_lookup(value, name, found)
+        return container_indexing.method_of_lookup(value, name, method)
     if issubclass(kind, list):
-        return container_indexing.method_of_sequence(value, name, method_of_list(value, name, found))
+        return container_indexing.method_of_sequence(value, name, method_of_list(value, name, method))
     if kind is tuple:
-        return container_indexing.method_of_sequence(value, name, found)
+        return container_indexing.method_of_sequence(value, name, method)
     if issubclass(kind, (Tensor, Variable)):
-        return method_of_tensor(value, name, found)
-    return found if kind is not str else method_of_text(value, name, found)
+        return method_of_tensor(value, name, method)
+    return method if kind is not str else method_of_text(value, name, method)
 
 
 # Methods of containers that change them.
@@ -569,16 +569,16 @@ def _making(kind: type, make: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _touching(function: Any, found: Any) -> Any:
+def _touching(function: Any, method: Any) -> Any:
     """What to call for a function in C, which may change what it is given: not all that it does can be undone."""
     if function is next:
-        return _next(found)
+        return _next(method)
     if isinstance(function, (types.FunctionType, types.MethodType)) or any(function is one for one in _LOOK_AT_CALLERS):
-        return found
+        return method
     changes = isinstance(function, types.BuiltinFunctionType) and function.__module__ not in ("sys", "builtins")
     changes = changes or function is setattr or function is delattr
     if not changes and not iterator_advance.takes_are_watched():
-        return found
+        return method
 
     def call(*args: Any, **kwargs: Any) -> Any:
         iterator_advance.check_takes(*args, *kwargs.values())
@@ -587,7 +587,7 @@ def _touching(function: Any, found: Any) -> Any:
                 undo_log.record_write(location_of(value))
         if function is setattr or function is delattr:
             undo_log.record_write(location_of(*args[:2]))
-        return found(*args, **kwargs)
+        return method(*args, **kwargs)
 
     return call
 

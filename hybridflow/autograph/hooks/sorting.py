@@ -45,11 +45,11 @@ def _keys(values: Sequence[Any], key: object) -> Sequence[Any]:
     return [call(value) for value in values]
 
 
-def _values(given: Any) -> list[Any]:
+def _values(iterable: Any) -> list[Any]:
     recording = active.recording
     if recording is not None:
-        recording.note(builtin_reads.iterate, given)
-    return list(given)
+        recording.note(builtin_reads.iterate, iterable)
+    return list(iterable)
 
 
 def _note_operators(keys: Iterable[Any], *names: str) -> None:
@@ -68,14 +68,14 @@ def extreme(better: Function, name: str) -> Callable[[Function], Function]:
             if not args or kwargs.keys() - {"key", "default"} or active.recording is None:
                 return find(*args, **kwargs)
             key = kwargs.get("key")
-            given = args if len(args) > 1 else _values(args[0])
-            if not given or (key is None and not any(map(_may_depend, given))):
-                return find(given, **kwargs) if len(args) == 1 else find(*args, **kwargs)
-            keys = _keys(given, key)
+            candidates = args if len(args) > 1 else _values(args[0])
+            if not candidates or (key is None and not any(map(_may_depend, candidates))):
+                return find(candidates, **kwargs) if len(args) == 1 else find(*args, **kwargs)
+            keys = _keys(candidates, key)
             if not any(map(_may_depend, keys)):
                 _note_operators(keys, name)
-                return given[find(range(len(given)), key=keys.__getitem__)]
-            return _best(better, given, keys)
+                return candidates[find(range(len(candidates)), key=keys.__getitem__)]
+            return _best(better, candidates, keys)
 
         return call
 
@@ -124,8 +124,8 @@ def sorted_(sort: Function) -> Function:
         if len(args) != 1 or kwargs.keys() - {"key", "reverse"} or active.recording is None:
             return sort(*args, **kwargs)
         values = _values(args[0])
-        found = _in_order(values, **kwargs)
-        return sort(values, **kwargs) if found is None else found
+        ordered = _in_order(values, **kwargs)
+        return sort(values, **kwargs) if ordered is None else ordered
 
     return call
 
@@ -136,10 +136,10 @@ def method_sort(value: list[Any], sort: Function) -> Function:
     def call(*args: Any, **kwargs: Any) -> None:
         if args or kwargs.keys() - {"key", "reverse"} or active.recording is None:
             return sort(*args, **kwargs)
-        found = _in_order(_values(value), **kwargs)
-        if found is None:
+        ordered = _in_order(_values(value), **kwargs)
+        if ordered is None:
             return sort(**kwargs)
-        value[:] = found
+        value[:] = ordered
         return None
 
     return call
@@ -213,14 +213,14 @@ def _of_columns(keys: Sequence[Any]) -> tuple[Matrix, Callable[[], Matrix]]:
         if isinstance(same, np.ndarray) and not (same & ~np.eye(count, dtype=bool)).any():
             break
         try:
-            own, alike = _column(column)
+            same_column, alike = _column(column)
         except (TypeError, HybridflowError) as error:  # they cannot be compared: nobody does if all are equal
             if isinstance(error, TraceError):
                 raise
-            own, alike = np.zeros((count, count), bool), functools.partial(_by_pairs, equal, column)
+            same_column, alike = np.zeros((count, count), bool), functools.partial(_by_pairs, equal, column)
             differs = _and(same, _not(alike()))
             except_clauses.require(frame_of_user(), elementwise.logical_not(reductions.any(_tensor(differs))), error)
-        before = _or(before, _and(same, own))
+        before = _or(before, _and(same, same_column))
         same = _and(same, alike())
     return before, lambda: same
 
@@ -230,8 +230,8 @@ def _column(items: Sequence[Any]) -> tuple[Matrix, Callable[[], Matrix]]:
         return _pairs(items)
     _note_operators(items, "__lt__", "__eq__")
     alike = np.array([[one is other or bool(one == other) for other in items] for one in items])
-    own = np.array([[not alike[i, j] and bool(a < b) for j, b in enumerate(items)] for i, a in enumerate(items)])
-    return own, lambda: alike
+    smaller = np.array([[not alike[i, j] and bool(a < b) for j, b in enumerate(items)] for i, a in enumerate(items)])
+    return smaller, lambda: alike
 
 
 def _identical(keys: Sequence[Any]) -> np.ndarray:
@@ -241,10 +241,10 @@ def _identical(keys: Sequence[Any]) -> np.ndarray:
 
 def _by_pairs(ask: Function, keys: Sequence[Any]) -> Matrix:
     count = len(keys)
-    found = [ask is equal if i == j else ask(one, keys[j]) for i, one in enumerate(keys) for j in range(count)]
-    if all(isinstance(one, bool) for one in found):
-        return np.array(found).reshape(count, count)
-    parts = [scalar(one, dtypes.bool_, "sort") if isinstance(one, bool) else one for one in found]
+    equalities = [ask is equal if i == j else ask(one, keys[j]) for i, one in enumerate(keys) for j in range(count)]
+    if all(isinstance(one, bool) for one in equalities):
+        return np.array(equalities).reshape(count, count)
+    parts = [scalar(one, dtypes.bool_, "sort") if isinstance(one, bool) else one for one in equalities]
     return shapes.reshape(shapes.stack(parts), (count, count))
 
 

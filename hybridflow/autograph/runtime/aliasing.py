@@ -15,13 +15,13 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.errors import ConcretizationError, TraceError
 
 
-def record_may_alias(made: Sequence[tuple[Any, ...]], frame: FrameType | None = None) -> None:
+def record_may_alias(groups: Sequence[tuple[Any, ...]], frame: FrameType | None = None) -> None:
     """Keep in mind what stands for one of several objects: none of them may be changed in place while another lives.
     It was made for ``frame``, by default the one whose statement the running code is inside of."""
     if frame is None and active.scope is not None:
         frame = active.scope.frame
     if frame is not None:
-        active.may_alias += [(frame, group) for group in made]
+        active.may_alias += [(frame, group) for group in groups]
 
 
 def alias_classes(but: Container[int]) -> dict[int, list[Any]]:
@@ -46,8 +46,8 @@ class Selected(NamedTuple):
     order: Any
 
 
-def record_selected(made: object, code: Tensor, values: Sequence[Any], frame: FrameType, order: object) -> None:
-    active.selected[id(made)] = Selected(made, code, values, frame, order)
+def record_selected(selection: object, code: Tensor, values: Sequence[Any], frame: FrameType, order: object) -> None:
+    active.selected[id(selection)] = Selected(selection, code, values, frame, order)
 
 
 def origins(value: object) -> Iterator[tuple[Any, Tensor]]:
@@ -102,8 +102,8 @@ def check_not_shared(value: object, frame: FrameType) -> None:
 def may_alias(one: object, other: object) -> bool:
     """Whether it depends on a tensor that two values are one object."""
     made_of: dict[int, list[Any]] = {}
-    for _, (made, *values) in filter(operator.itemgetter(1), [*active.may_alias, *_read_of()]):
-        made_of.setdefault(id(made), []).extend(values)
+    for _, (result, *values) in filter(operator.itemgetter(1), [*active.may_alias, *_read_of()]):
+        made_of.setdefault(id(result), []).extend(values)
     return not _all_that(one, made_of).isdisjoint(_all_that(other, made_of))
 
 

@@ -105,9 +105,9 @@ def common(frame: FrameType, bundle: Exits, names: Sequence[str]) -> list[Any]:
     for kind, other in others:
         assert bundle.code is not None
         values = merge_values(elementwise.equal(bundle.code, kind.number), other, values, names)
-    given = values_for_code(values, names, frame, diagnostics.here(frame, "if"))
-    bundle.common = dict(zip(names, given))
-    return given
+    merged = values_for_code(values, names, frame, diagnostics.here(frame, "if"))
+    bundle.common = dict(zip(names, merged))
+    return merged
 
 
 def apply_merged_names(frame: FrameType, bundle: Exits) -> None:

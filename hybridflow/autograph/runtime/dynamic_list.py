@@ -226,14 +226,14 @@ def _most(items: Sequence[Any]) -> Any:
     return sum(item.rows if type(item) is DynamicList else 1 for item in items)
 
 
-def _form_of(*lists: Sequence[Any], found: Form | None = None) -> Form | None:
-    """The form of all items, and of those of the form ``found``; None where they have no common one."""
+def _form_of(*lists: Sequence[Any], form: Form | None = None) -> Form | None:
+    """The form of all items, and of those of the form ``form``; None where they have no common one."""
     for item in (item for items in lists for item in items):
         item_form = item.form if type(item) is DynamicList else Form.of(item)
-        found = item_form if found is None else found.merge(item_form)
-        if found is None:
+        form = item_form if form is None else form.merge(item_form)
+        if form is None:
             return None
-    return found
+    return form
 
 
 def empty(form: Form, room: Room | None, rows: Any) -> DynamicList:
@@ -376,7 +376,7 @@ def align(
     for view, rest in zip(views, rests):
         if rest:
             with view.final_state():
-                form = _form_of(rest, found=form)
+                form = _form_of(rest, form=form)
             if form is None:
                 break
     rooms = [room for room in map(_room_of, rests) if room is not None]
@@ -409,9 +409,9 @@ def differ(a: Sequence[Any], b: Sequence[Any]) -> bool:
 # ---- loops
 
 
-def widen(start: list[Any], end: list[Any], turns: Any) -> list[Any] | None:
+def widen(start: list[Any], end: list[Any], iterations: Any) -> list[Any] | None:
     """What a list is before a loop, of which an iteration left ``end``, so that it has the form of all that iterations
-    leave; None where nothing has.  ``turns`` is how many there are, None where that is not known."""
+    leave; None where nothing has.  ``iterations`` is how many there are, None where that is not known."""
     form, first = _form_of(start, end), 0
     if form is None:
         while first < min(len(start), len(end)) and _is_one(start[first], end[first]):
@@ -423,8 +423,8 @@ def widen(start: list[Any], end: list[Any], turns: Any) -> list[Any] | None:
     if room is None:
         inner = _room_of(end)
         initial: Any = data_dependent_sizes.INITIAL_ROOM
-        if turns is not None and inner is None:
-            initial = _most(start) + turns * max(_most(end) - _most(start), 0)
+        if iterations is not None and inner is None:
+            initial = _most(start) + iterations * max(_most(end) - _most(start), 0)
         else:
             most = _most(start)
             initial = max(initial, 2 * most) if isinstance(most, int) else 2 * most

@@ -74,13 +74,13 @@ def _map(value: object, leaf_of: Any) -> Any:
 def _packed(error: BaseException, cause: BaseException | None) -> list[Any]:
     tensors: list[Tensor] = []
 
-    def given(leaf: object) -> Any:
+    def objects(leaf: object) -> Any:
         if not isinstance(leaf, SymbolicTensor):
             return leaf
         tensors.append(leaf)
         return _TensorHole(len(tensors) - 1)
 
-    said = _map([said_of(error), said_of(cause)], given)
+    said = _map([said_of(error), said_of(cause)], objects)
     if not tensors and cause is not None:
         error.__cause__ = cause
     error.__traceback__ = None
@@ -253,8 +253,8 @@ def passed_on(frame: FrameType, bundle: Exits, first: int) -> Exits:
     for kind in list(bundle.by_kind):
         if not isinstance(kind, RaisedExit) or not _has_ended(kind.guarded, frame, first):
             continue
-        own = bundle.by_kind[kind]
-        template, *tensors = own[ERROR]
+        bindings = bundle.by_kind[kind]
+        template, *tensors = bindings[ERROR]
         error = template.instantiate(tensors)
         rest = {other: values for other, values in bundle.by_kind.items() if other is not kind}
         side = Branch(SubTrace("what is raised again"))
@@ -265,7 +265,7 @@ def passed_on(frame: FrameType, bundle: Exits, first: int) -> Exits:
         exits = path.exits
         for following, values in exits.by_kind.items():
             if isinstance(following, RaisedExit) and following.guarded.frame is frame:
-                values.update((name, own[name]) for name in values if name in own and name != ERROR)
+                values.update((name, bindings[name]) for name in values if name in bindings and name != ERROR)
         side.leave()
         active.scope = path.parent
         pred = scalar(True, bool_, "try") if bundle.code is None else elementwise.equal(bundle.code, kind.number)

@@ -118,14 +118,14 @@ def _choice(code: Tensor, values: Sequence[Any], frame: FrameType | None, order:
     slots: list[list[tuple[int, Any]]] = []  # the numbers of values that go into one, which is made of options
     places: list[list[int]] = []
     for value in values:
-        own = []
+        slot_numbers = []
         for option in options_of(value):
-            found = next((k for k, slot in enumerate(slots) if can_merge(slot[0][1], option)), len(slots))
-            if found == len(slots):
+            slot_number = next((k for k, slot in enumerate(slots) if can_merge(slot[0][1], option)), len(slots))
+            if slot_number == len(slots):
                 slots.append([])
-            slots[found].append((len(places), option))
-            own.append(found)
-        places.append(own)
+            slots[slot_number].append((len(places), option))
+            slot_numbers.append(slot_number)
+        places.append(slot_numbers)
     options = []
     for slot in slots:
         known = dict(slot)
@@ -135,7 +135,10 @@ def _choice(code: Tensor, values: Sequence[Any], frame: FrameType | None, order:
             if len(known) > 1
             else anything
         )
-    codes = [code_of(value, own) if isinstance(value, Choice) else own[0] for value, own in zip(values, places)]
-    if all(type(own) is int for own in codes) and codes == list(range(len(codes))):
+    codes = [
+        code_of(value, slot_numbers) if isinstance(value, Choice) else slot_numbers[0]
+        for value, slot_numbers in zip(values, places)
+    ]
+    if all(type(slot_numbers) is int for slot_numbers in codes) and codes == list(range(len(codes))):
         return Choice(cast(code, dtypes.int32), options)
     return Choice(as_typed(select(code, codes), dtypes.int32), options)

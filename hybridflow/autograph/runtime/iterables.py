@@ -163,8 +163,8 @@ class Zipped(TensorIterable):
         return [x for part in self._parts for x in part.tensors()]
 
     def sources(self) -> list[Tensor]:
-        found = [x for part in self._parts for x in part.sources()]
-        return [x if x.shape[0] == self.length else getitem(x, slice(0, self.length)) for x in found]
+        arrays = [x for part in self._parts for x in part.sources()]
+        return [x if x.shape[0] == self.length else getitem(x, slice(0, self.length)) for x in arrays]
 
     def item_from_slices(self, slices: Iterator[Tensor]) -> Any:
         return tuple([part.item_from_slices(slices) for part in self._parts])
@@ -230,11 +230,11 @@ def rows_of(value: object) -> Tensor | None:
 
 
 def enumerate_space(value: object, begin: Any = 0) -> IterationSpace | None:
-    turns: IterationSpace | None = (
+    space: IterationSpace | None = (
         None if isinstance(value, TensorIterable) or type(begin) is not int else iterations_of(value)
     )
-    if turns is not None:
-        return turns.numbered(begin)
+    if space is not None:
+        return space.numbered(begin)
     walk = iterable_over(value)
     return None if walk is None or type(begin) is not int or walk.consumed else Enumerated(walk, begin)
 

@@ -103,14 +103,14 @@ class Stacks:
         if not any(self._added):
             return
         rows = [[_row(x, k) for x in stacks] for k in range(length - 1)]
-        rows.append([_last_row(x, length - 1, ends.get(id(made))) for x, made in zip(stacks, self._created)])
+        rows.append([_last_row(x, length - 1, ends.get(id(created))) for x, created in zip(stacks, self._created)])
         self._note_links(rows, links, side)
         for stack, added in zip(self._stacks, self._added):
             if added:
                 new = [ExitValues.rebuild(one, row) for row in rows for one in added]
                 logged_write(stack.location, [*stack.location.get(), *new])
-                for made, item in zip(new[-len(added) :], stack.items):
-                    record_may_alias(ExitValues.alias_pairs(made, item, side))
+                for created, item in zip(new[-len(added) :], stack.items):
+                    record_may_alias(ExitValues.alias_pairs(created, item, side))
 
     def _note_links(self, rows: Sequence[Sequence[Tensor]], links: Sequence[Link], side: Branch) -> None:
         """Rows of what iterations find, or chose, are one object where they come from one: of an iteration before, or
@@ -118,10 +118,10 @@ class Stacks:
         origins = _Origins(links, side)
         for k, row in enumerate(rows):
             is_last = k == len(rows) - 1
-            for made, one in zip(self._created, row):
-                origins.of(made, k).append(one)
-                if is_last and id(made) in origins.kin:  # and so it is with the names for what it may be
-                    origins.of(made, k).append(made)
+            for created, one in zip(self._created, row):
+                origins.of(created, k).append(one)
+                if is_last and id(created) in origins.kin:  # and so it is with the names for what it may be
+                    origins.of(created, k).append(created)
             origins.iteration(k)
         record_may_alias([tuple(group) for group in origins.groups() if len(group) > 1])
 
@@ -131,7 +131,7 @@ class _Origins:
 
     def __init__(self, links: Sequence[Link], side: Branch) -> None:
         self._links, self._region = links, side.region
-        self._known: dict[int, Any] = {id(found): id(start) for found, start, _ in links}
+        self._known: dict[int, Any] = {id(end): id(start) for end, start, _ in links}
         self._groups: dict[Any, list[Any]] = {}
         self.kin = alias_classes(self._known.keys())
         for _, *both in links:
@@ -148,19 +148,19 @@ class _Origins:
                 return True
         return isinstance(x, Tensor) and not isinstance(x, SymbolicTensor)
 
-    def of(self, x: Any, turn: int) -> list[Any]:
+    def of(self, x: Any, iteration: int) -> list[Any]:
         """The group of what is ``x`` in an iteration."""
-        return self._groups.setdefault(self._key(x, turn), [])
+        return self._groups.setdefault(self._key(x, iteration), [])
 
-    def _key(self, x: Any, turn: int) -> Any:
+    def _key(self, x: Any, iteration: int) -> Any:
         if id(x) in self._known:
             return self._known[id(x)]
         if id(x) in self._groups:
             return id(x)
         others = self.kin.get(id(x))
         if others is None:
-            return id(x), turn
-        key = id(others), turn
+            return id(x), iteration
+        key = id(others), iteration
         if key not in self._groups:
             known = [self._known[id(x)] for x in others if id(x) in self._known]
             for x in filter(self._is_around, others):
@@ -179,7 +179,7 @@ class _Origins:
 
     def iteration(self, number: int) -> None:
         """An iteration is over: what it made is what the next one finds."""
-        self._known = {id(found): self._key(end, number) for found, _, end in self._links}
+        self._known = {id(end_value): self._key(end, number) for end_value, _, end in self._links}
 
     def groups(self) -> list[list[Any]]:
         return list({id(group): group for group in self._groups.values()}.values())

@@ -81,10 +81,10 @@ class Loop(LoopStatement):
     def over_items(self, value: Any) -> None:
         """Take turns over the items of ``value``."""
         walk = iterable_over(value)
-        turns = iterations_of(value) if walk is None else None
-        if turns is not None:
-            turns.begin()
-            self._iterable = turns
+        items = iterations_of(value) if walk is None else None
+        if items is not None:
+            items.begin()
+            self._iterable = items
         elif walk is not None and isinstance(walk.length, Dim) and self._grows():
             walk.length = walk.stop = operator.index(walk.length)  # a trace for this number of iterations
             self._iterator = iter(walk)
@@ -341,10 +341,10 @@ class Loop(LoopStatement):
         if below is not None and below.frame is self.frame and below.is_untraced and below.is_function_body:
             active.scope = below.parent
 
-    def _generator_inside(self, own: BranchScope) -> FrameType | None:
+    def _generator_inside(self, scope: BranchScope) -> FrameType | None:
         """The generator that items come from, where it depends on a tensor whether it has come here."""
         inner = active.scope
-        while inner is not None and inner is not own:
+        while inner is not None and inner is not scope:
             if inner.frame is not self.frame and not inner.is_untraced:
                 return inner.frame
             inner = inner.parent
@@ -365,11 +365,11 @@ class Loop(LoopStatement):
         return self.path if self.staged is None else self.staged.path
 
     def _jumps(self, slot: str, what: str) -> bool:
-        own, path = self._own_scope, active.scope
-        if own is None or (path is own and own.is_untraced):
+        scope, path = self._own_scope, active.scope
+        if scope is None or (path is scope and scope.is_untraced):
             return True
         assert path is not None
-        generator = self._generator_inside(own)
+        generator = self._generator_inside(scope)
         if generator is not None:
             if slot == "_continues" and path.frame is not self.frame:
                 return True  # what decides is of the generator's

@@ -100,10 +100,10 @@ class _LoopVar:
     )
 
     def __init__(
-        self, start: Any, may_choose: bool, turns: Any = None, is_known: bool = False, may_grow: bool = True
+        self, start: Any, may_choose: bool, iterations: Any = None, is_known: bool = False, may_grow: bool = True
     ) -> None:
         self.start, self._may_choose, self._may_grow = start, may_choose, may_grow
-        self._max_iterations, self._is_known = turns, is_known
+        self._max_iterations, self._is_known = iterations, is_known
         self.current = start  # what the iteration that is traced finds
         self._region: SubTrace | None = None  # of that iteration
         self._last: Any = UNBOUND  # what the iteration before left, where names held nothing at first
@@ -147,14 +147,14 @@ class _LoopVar:
             self.structure, [leaf.result(next(values)) if isinstance(leaf, _Leaf) else leaf for leaf in self.leaves]
         )
 
-    def alias_pairs(self, made: Any, is_new: IsNew | None) -> list[tuple[Any, ...]]:
+    def alias_pairs(self, merged: Any, is_new: IsNew | None) -> list[tuple[Any, ...]]:
         """The objects in what ``built`` made, each with what it is in the first iteration, and in one after another;
         after a loop that surely had an iteration, for which ``is_new`` says what the last one made, with what that left
         instead."""
-        if made is self.start or self.conflict is not None:
+        if merged is self.start or self.conflict is not None:
             return []
         starts = _objects_in(self.start, self._opaque)
-        groups: Any = zip(_objects_in(made, self._opaque), starts, self._ends or starts)
+        groups: Any = zip(_objects_in(merged, self._opaque), starts, self._ends or starts)
         if is_new is not None:
             groups = ((one, end) for one, _, end in groups if not is_new(end))
         return [tuple(filter(_is_changeable, group)) for group in groups]
@@ -494,9 +494,9 @@ class LoopVars:
     """All that one loop carries.  ``turns`` is how many it has at most, None where nobody knows; where just so many
     ``is_known``, a list that each of them makes longer in one way is for Python."""
 
-    def __init__(self, values: dict[str, Any], may_choose: bool = True, turns: Any = None, is_known: bool = False):
-        self._may_choose, self._max_iterations, self._is_known = may_choose, turns, is_known
-        self._names = {name: _LoopVar(value, may_choose, turns, is_known) for name, value in values.items()}
+    def __init__(self, values: dict[str, Any], may_choose: bool = True, iterations: Any = None, is_known: bool = False):
+        self._may_choose, self._max_iterations, self._is_known = may_choose, iterations, is_known
+        self._names = {name: _LoopVar(value, may_choose, iterations, is_known) for name, value in values.items()}
         self._locations: dict[Any, tuple[Location, _LoopVar]] = {}
         self._added: list[Any] = []  # the places that the latest iteration was the first to change
         self._repeats = False  # whether the iteration that is traced begins as the latest one did, these places apart
@@ -688,10 +688,10 @@ class ExitValues:
         )
 
     @staticmethod
-    def alias_pairs(made: Any, value: Any, view: Branch, chosen: Container[int] = ()) -> list[tuple[Any, ...]]:
+    def alias_pairs(merged: Any, value: Any, view: Branch, chosen: Container[int] = ()) -> list[tuple[Any, ...]]:
         """The containers that ``taken`` made, each with what the last iteration left, which others may hold as well;
         and the tensors whose ids are ``chosen``: what the iteration left may be another one."""
-        groups = zip(_objects_in(made, ()), _objects_in(value, (), view))
+        groups = zip(_objects_in(merged, ()), _objects_in(value, (), view))
         return [
             (one, end)
             for one, end in groups

@@ -216,9 +216,9 @@ _KINDS: dict[type, type[Location]] = {
 CONTAINERS = frozenset(_KINDS) - {SymbolicTensor}
 
 
-def _kind_of_class(found: type) -> type[Location] | None:
+def _kind_of_class(kind: type) -> type[Location] | None:
     """The kind of place that an instance of a container's subclass is."""
-    bases = (base for base in found.__mro__[1:] if base in CONTAINERS)
+    bases = (base for base in kind.__mro__[1:] if base in CONTAINERS)
     return next((_KINDS[base] for base in bases), None)
 
 

@@ -77,10 +77,10 @@ def guard_op_error(op: Any, inputs: Sequence[Tensor], attrs: Attrs) -> Any:
     if frame is None:
         return None
     with exception_handlers.without_handlers():
-        found = looked_at(op, inputs, attrs)
-    if found is None:
+        check = looked_at(op, inputs, attrs)
+    if check is None:
         return None
-    except_clauses.require(frame, *found)
+    except_clauses.require(frame, *check)
     with exception_handlers.without_handlers():
         return dispatch.apply(op, *inputs, **attrs)
 
@@ -101,7 +101,7 @@ def fails_in_python(
     ok: Tensor, python: Callable[..., Any], kinds: Sequence[type[Exception]], *operands: Tensor
 ) -> bool:
     """The same of an error that a function of Python's raises of numbers."""
-    frame = next((found for kind in kinds if (found := _catching(kind)) is not None), None)
+    frame = next((candidate for kind in kinds if (candidate := _catching(kind)) is not None), None)
     if frame is None:
         return False
     said = _python_error(python, kinds, [operand.dtype.kind for operand in operands])

@@ -199,12 +199,12 @@ class PhiBuilder:
         places = [list(range(known)), []]
         for option in options_of(b):
             free = (k for k in range(known) if slots[k][1] is ABSENT and can_merge(slots[k][0], option))
-            found = next(free, len(slots))
-            if found == len(slots):
+            number = next(free, len(slots))
+            if number == len(slots):
                 slots.append([ABSENT, option])
             else:
-                slots[found][1] = option
-            places[1].append(found)
+                slots[number][1] = option
+            places[1].append(number)
         if len(slots) > MOST_OPTIONS:
             return TypeMismatch("kind", a, b)
         values = [self.merge(*slot) for slot in slots]
@@ -217,7 +217,12 @@ class PhiBuilder:
 
     def _code(self, a: object, b: object, places: Sequence[Sequence[int]]) -> _Output:
         """Which of its options a choice is: one tensor for choices that are decided together."""
-        key = tuple([(id(value.code) if isinstance(value, Choice) else 0, *own) for value, own in zip((a, b), places)])
+        key = tuple(
+            [
+                (id(value.code) if isinstance(value, Choice) else 0, *slot_place)
+                for value, slot_place in zip((a, b), places)
+            ]
+        )
         if key not in self._codes:
             codes = []
             for side, value in enumerate((a, b)):
@@ -262,8 +267,8 @@ class PhiBuilder:
             inside = view.parts(value)
             inside.pop(id(value), None)  # of what leads back to itself
             leaves, structure = view.flatten(value, inside)
-            found = [self._keep_one(leaf, missing) for leaf in leaves]
-            return next((x for x in found if isinstance(x, TypeMismatch)), None) or _Nested(structure, found)
+            merged = [self._keep_one(leaf, missing) for leaf in leaves]
+            return next((x for x in merged if isinstance(x, TypeMismatch)), None) or _Nested(structure, merged)
         with self._within(missing):
             dummy = zeros(value.type)
         pair = (dummy, value) if missing == 0 else (value, dummy)
@@ -274,22 +279,22 @@ class PhiBuilder:
         weak = None if one is None or other is None else one.joined(other)
         if weak is None:
             return TypeMismatch("kind", a, b)
-        made = []
+        tensors = []
         for side, x in enumerate((a, b)):
             with self._within(side):
-                made.append(weak.tensor(x))
-        return self.output(made[0], made[1], weak)
+                tensors.append(weak.tensor(x))
+        return self.output(tensors[0], tensors[1], weak)
 
     def _tensors(self, a: Any, b: Any) -> Any:
         typed = b if _is_weak(a) else a
         differs = _typed_alike(a, b)
         if differs is not None:
             return TypeMismatch(differs, a, b)
-        made = []
+        tensors = []
         for side, x in enumerate((a, b)):
             with self._within(side):
-                made.append(as_typed(x, typed.dtype))
-        return self.output(made[0], made[1])
+                tensors.append(as_typed(x, typed.dtype))
+        return self.output(tensors[0], tensors[1])
 
     def _containers(self, a: object, b: object) -> Any:
         # Those inside are joined as what they are: one that both hold stays the one object that it is.

@@ -84,8 +84,8 @@ class TensorRange(IterationSpace):
         upwards = elementwise.greater(step, 0)
         distance = elementwise.where(upwards, elementwise.subtract(stop, start), elementwise.subtract(start, stop))
         by = elementwise.maximum(elementwise.abs(step), 1)
-        found = elementwise.floor_divide(elementwise.add(distance, elementwise.subtract(by, 1)), by)
-        return number_of(elementwise.maximum(found, 0))
+        count = elementwise.floor_divide(elementwise.add(distance, elementwise.subtract(by, 1)), by)
+        return number_of(elementwise.maximum(count, 0))
 
     def at(self, position: Any) -> Any:
         """What an iteration is given, by its position among all."""

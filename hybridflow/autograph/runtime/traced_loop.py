@@ -180,10 +180,10 @@ class TracedLoop:
         self._pass()
 
     def _new_carried(self) -> LoopVars:
-        turns = None if self._iterable is None else self._iterable.length
+        length = None if self._iterable is None else self._iterable.length
         is_attempt = self._loop.attempt is not None
         is_known = is_attempt and self._pred is None
-        return LoopVars({**self._starts, INDEX: self._first}, not is_attempt, turns, is_known)
+        return LoopVars({**self._starts, INDEX: self._first}, not is_attempt, length, is_known)
 
     def _last_values(self, late: ExitValues, values: Values | None) -> dict[str, Any]:
         """What names hold after the last iteration that held nothing before the first one, where there is an iteration:
@@ -192,8 +192,8 @@ class TracedLoop:
         if not self._has_run:
             bound = {name: value for name, value in bound.items() if name in self._unsure}
         elif any(holds_traced(value, self._region) for value in bound.values()):
-            made = next(value for value in bound.values() if holds_traced(value, self._region))
-            raise TraceError("for", f"a {type(made).__name__} is made in each iteration.")
+            traced = next(value for value in bound.values() if holds_traced(value, self._region))
+            raise TraceError("for", f"a {type(traced).__name__} is made in each iteration.")
         return {
             name: (value, late.add(value, self._branch, self._region))
             for name, value in bound.items()
@@ -291,8 +291,10 @@ class TracedLoop:
             code = late.add(single_code(bundle) if bundle.code is None else bundle.code, side)
         lasts = self._last_values(late, values)
         turned = self._has_run_flag(late, lasts)
-        ways = {kind: found for kind, found in bundle.by_kind.items() if kind is not NORMAL}
-        left = {kind: {name: late.add(x, side, region) for name, x in found.items()} for kind, found in ways.items()}
+        ways = {kind: of_exit for kind, of_exit in bundle.by_kind.items() if kind is not NORMAL}
+        left = {
+            kind: {name: late.add(x, side, region) for name, x in of_exit.items()} for kind, of_exit in ways.items()
+        }
         leaves = len(outputs) - 1
         outputs += self._fixed_point.variable_outputs(region)
         outputs += late.outputs
@@ -302,16 +304,16 @@ class TracedLoop:
         with diagnostics.at(self._where):
             assert self._pred is not None
             starts = [self._pred, *self._carried.starts(), *self._fixed_point.variable_starts(), *late.starts()]
-            found = emit_while("while", starts, region, inputs, outputs, asking, asked, asked[0])
-        found = self._with_shared_identity(outputs, found)
+            of_exit = emit_while("while", starts, region, inputs, outputs, asking, asked, asked[0])
+        of_exit = self._with_shared_identity(outputs, of_exit)
         count = leaves + 1 + len(self._fixed_point.variables)
-        self._fixed_point.assign_variables(found[leaves + 1 : count])
-        lates = found[count:]
+        self._fixed_point.assign_variables(of_exit[leaves + 1 : count])
+        lates = of_exit[count:]
         if self._iterable is not None:
             self._iterable.finish()
-        names = self._values_after(found[1 : leaves + 1], lasts, lates, late.rebuild(turned, lates))
+        names = self._values_after(of_exit[1 : leaves + 1], lasts, lates, late.rebuild(turned, lates))
         exit_values = {
-            kind: {name: late.rebuild(x, lates) for name, x in found.items()} for kind, found in left.items()
+            kind: {name: late.rebuild(x, lates) for name, x in of_exit.items()} for kind, of_exit in left.items()
         }
         self._after(names, late.rebuild(broke, lates), late.rebuild(code, lates), exit_values)
 

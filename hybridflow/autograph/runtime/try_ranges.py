@@ -50,9 +50,9 @@ def _catches(frame: FrameType, name: str, kind: type[BaseException]) -> bool:
     first, *rest = name.split(".")
     for names in (frame.f_locals, frame.f_globals, vars(builtins)):
         if first in names:
-            found = names[first]
+            value = names[first]
             for part in rest:
-                found = getattr(found, part, None)
-            kinds = found if isinstance(found, tuple) else (found,)
+                value = getattr(value, part, None)
+            kinds = value if isinstance(value, tuple) else (value,)
             return not all(isinstance(one, type) for one in kinds) or issubclass(kind, kinds)
     return True

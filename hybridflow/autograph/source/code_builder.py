@@ -52,8 +52,8 @@ class Rebuilder:
         known = self._built.get(code)
         if known is None:
             source = find(code, function)
-            made = rebuild(source, self._transform, self._objects) if isinstance(source, Source) else source
-            known = self._built.put(code, made)
+            rebuilt = rebuild(source, self._transform, self._objects) if isinstance(source, Source) else source
+            known = self._built.put(code, rebuilt)
         return known
 
     def function(self, function: FunctionType) -> FunctionType | Missing:
@@ -142,18 +142,18 @@ def _replace_placeholders(constant: object, objects: Mapping[str, object]) -> ob
     return constant
 
 
-def _check(made: CodeType, original: CodeType) -> None:
+def _check(rebuilt: CodeType, original: CodeType) -> None:
     """Raise ValueError unless `made` can stand in for `original`."""
     parameters = original.co_argcount + original.co_kwonlyargcount
     parameters += bool(original.co_flags & inspect.CO_VARARGS) + bool(original.co_flags & inspect.CO_VARKEYWORDS)
     for what, ours, theirs in (
-        ("free variables", made.co_freevars, original.co_freevars),
-        ("first line", made.co_firstlineno, original.co_firstlineno),
-        ("number of parameters", made.co_argcount, original.co_argcount),
-        ("number of positional parameters", made.co_posonlyargcount, original.co_posonlyargcount),
-        ("number of keyword parameters", made.co_kwonlyargcount, original.co_kwonlyargcount),
-        ("names of parameters", made.co_varnames[:parameters], original.co_varnames[:parameters]),
-        ("kind", made.co_flags & _SHAPE, original.co_flags & _SHAPE),
+        ("free variables", rebuilt.co_freevars, original.co_freevars),
+        ("first line", rebuilt.co_firstlineno, original.co_firstlineno),
+        ("number of parameters", rebuilt.co_argcount, original.co_argcount),
+        ("number of positional parameters", rebuilt.co_posonlyargcount, original.co_posonlyargcount),
+        ("number of keyword parameters", rebuilt.co_kwonlyargcount, original.co_kwonlyargcount),
+        ("names of parameters", rebuilt.co_varnames[:parameters], original.co_varnames[:parameters]),
+        ("kind", rebuilt.co_flags & _SHAPE, original.co_flags & _SHAPE),
     ):
         if ours != theirs:
             raise ValueError(f"[convert] the changed {original.co_qualname} has another {what}: {ours}, not {theirs}")

@@ -311,11 +311,11 @@ class Flow(ast.NodeTransformer):
 
     def _with_names(self, at: ast.AST, value: ast.expr, fork: str, nodes: Sequence[ast.expr]) -> ast.expr:
         """The value of an operator, whose operands may bind names: those that nobody reads may have no value after."""
-        own = [name for name in self._bound_names(*nodes) if name not in self._inner]
-        own = [name for name in own if self._read is None or name in self._read]
-        if not own:
+        names_bound_here = [name for name in self._bound_names(*nodes) if name not in self._inner]
+        names_bound_here = [name for name in names_bound_here if self._read is None or name in self._read]
+        if not names_bound_here:
             return value
-        bound = self._take_from_fork(at, fork, "value_bound_to", own)
+        bound = self._take_from_fork(at, fork, "value_bound_to", names_bound_here)
         both = self._at(at, ast.Tuple([value, bound], ast.Load()))
         first: ast.expr = self._at(at, ast.Subscript(both, self._at(at, ast.Constant(0)), ast.Load()))
         return first
@@ -519,14 +519,14 @@ class Flow(ast.NodeTransformer):
             node.body = [*unpacking, *self._statements(node.body)]
             return [managed, node]
         begun, end, after = self._pause_around(node, names, one=one)
-        turn = [
+        body = [
             *self._assign_names(node, names, self._of(node, one, "names")),
             self._at(node, ast.Expr(self._of(node, one, "exits", self._load(node, error)))),
         ]
         target = self._at(node, ast.Name(error, ast.Store()))
-        turns = self._at(node, ast.For(target, self._load(node, one), turn, []))
+        loop = self._at(node, ast.For(target, self._load(node, one), body, []))
         goes_on = self._assign_names(node, names, self._of(node, one, "goes_on"))
-        arrived = self._if(node, self._call(node, "arrived", self._load(node, one)), [turns, *goes_on])
+        arrived = self._if(node, self._call(node, "arrived", self._load(node, one)), [loop, *goes_on])
         leaves = self._leaving(node, one, begun[1].targets[0].id)  # type: ignore[attr-defined]
         node.body = [*unpacking, *self._statements(node.body), arrived, *end, *leaves]
         return [managed, *begun, node, *after]
@@ -651,15 +651,15 @@ class Flow(ast.NodeTransformer):
             unmatched = self._at(at, ast.Expr(self._of(at, one, "unmatched")))
             handlers.append(self._at(at, ast.ExceptHandler(anything, None, [unmatched])))
         raised = self._at(at, ast.Raise(self._load(at, error), None))
-        turn = [
+        body = [
             *self._assign_names(at, names, self._of(at, one, "names")),
             self._at(at, ast.Try([raised], handlers, [], [])),
         ]
         target = self._at(at, ast.Name(error, ast.Store()))
-        turns = self._at(at, ast.For(target, self._load(at, one), turn, []))
+        loop = self._at(at, ast.For(target, self._load(at, one), body, []))
         asked = self._set(at, arrived, self._call(at, "arrived", self._load(at, one)))
         goes_on = self._assign_names(at, names, self._of(at, one, "goes_on"))
-        statements = [asked, self._if(at, self._load(at, arrived), [turns, *goes_on])]
+        statements = [asked, self._if(at, self._load(at, arrived), [loop, *goes_on])]
         if orelse:
             statements.append(self._if(at, self._call(at, "live"), self._statements(orelse)))
         ends = self._assign_names(at, names, self._of(at, one, "ends"))

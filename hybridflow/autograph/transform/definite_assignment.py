@@ -32,9 +32,9 @@ class _Analysis:
 
     def function(self, node: Any, around: Names) -> None:
         """``around`` are names of functions around that are surely bound when it is made."""
-        before, own = self._local_names, Scope(node, None).bound
-        self._local_names = frozenset((before - _arguments(node)) | own)
-        sure: Names | None = frozenset((around - own) | _arguments(node))
+        before, bound = self._local_names, Scope(node, None).bound
+        self._local_names = frozenset((before - _arguments(node)) | bound)
+        sure: Names | None = frozenset((around - bound) | _arguments(node))
         if isinstance(node, ast.Lambda):
             self._expression(node.body, frozenset(sure or ()))
         else:
@@ -137,9 +137,9 @@ class _Analysis:
             ends = self._block(node.orelse, ends)
         for handler in node.handlers:
             caught = begun if handler.type is None else self._expression(handler.type, begun)
-            own = frozenset() if handler.name is None else frozenset([handler.name])
-            after = self._block(handler.body, caught | own)
-            ends = _both(ends, None if after is None else after - own)
+            caught_name = frozenset() if handler.name is None else frozenset([handler.name])
+            after = self._block(handler.body, caught | caught_name)
+            ends = _both(ends, None if after is None else after - caught_name)
         last = self._block(node.finalbody, begun)
         return None if last is None or ends is None else ends | (last - begun)
 
@@ -149,9 +149,9 @@ class _Analysis:
         sure = self._expression(node.subject, sure)
         ends: Names | None = sure
         for case in node.cases:
-            own = sure | names_bound([case.pattern])
-            own = own if case.guard is None else self._expression(case.guard, own)
-            ends = _both(ends, self._block(case.body, own))
+            bound = sure | names_bound([case.pattern])
+            bound = bound if case.guard is None else self._expression(case.guard, bound)
+            ends = _both(ends, self._block(case.body, bound))
         return ends
 
     def _Delete(self, node: ast.Delete, sure: Names) -> Names:
@@ -209,8 +209,8 @@ class _Analysis:
 
 def _arguments(node: Any) -> set[str]:
     arguments = node.args
-    found = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
-    return {argument.arg for argument in found if argument is not None}
+    parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+    return {argument.arg for argument in parameters if argument is not None}
 
 
 def _both(one: Names | None, other: Names | None) -> Names | None:

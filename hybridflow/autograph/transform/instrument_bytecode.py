@@ -99,9 +99,9 @@ def instrument_code(code: CodeType, recorder: object) -> CodeType:
 _originals: ByCode[CodeType] = ByCode()
 
 
-def _remember(made: CodeType, code: CodeType) -> None:
-    _originals.put(made, code)
-    for inner, original in zip(made.co_consts, code.co_consts):
+def _remember(instrumented: CodeType, code: CodeType) -> None:
+    _originals.put(instrumented, code)
+    for inner, original in zip(instrumented.co_consts, code.co_consts):
         if isinstance(inner, CodeType) and isinstance(original, CodeType):
             _remember(inner, original)
 
@@ -163,10 +163,10 @@ class _Instrumenter:
             self._emit("SWAP", depth)
         for value in values:
             self._constant(value)
-        given = count + len(values) - 1  # besides the first one, which stands where an instance does
+        argument_count = count + len(values) - 1  # besides the first one, which stands where an instance does
         if "PRECALL" in dis.opmap:
-            self._emit("PRECALL", given)
-        self._emit("CALL", given)
+            self._emit("PRECALL", argument_count)
+        self._emit("CALL", argument_count)
 
     def _at(self, depth: int, method: str, *values: object) -> None:
         """Put ``recorder.method(value, *values)`` in the place of the value so far below the top, which is 1."""

@@ -121,10 +121,10 @@ class _Choices(ast.NodeTransformer):
         inside: collections.Counter[str] = collections.Counter()
         names = set()
         for case in node.cases:
-            own = set(_names_of(case.pattern))
-            names |= own
+            captured = set(_names_of(case.pattern))
+            names |= captured
             parts = [part for top in (case.guard, *case.body) if top is not None for part in ast.walk(top)]
-            inside.update(part.id for part in parts if _is_read(part) and part.id in own)
+            inside.update(part.id for part in parts if _is_read(part) and part.id in captured)
         return {name for name in names if name in self._saved or self._reads[name] > inside[name]}
 
 
@@ -181,23 +181,25 @@ def _match_statements(
     name: str, case: ast.match_case, rest: Sequence[ast.match_case], seen: set[str]
 ) -> list[ast.stmt]:
     pattern, number = case.pattern, len(rest)
-    own = f"{CASE}{name.removeprefix(SUBJECT)}.{number}"
+    case_name = f"{CASE}{name.removeprefix(SUBJECT)}.{number}"
     description = _Description()
     operands = description.of(pattern)
     call = _at(pattern, Matching.of(_named(pattern, name, ast.Load()), operands, description.operands))
-    captures = {text: _capture(pattern, own, k) for text, k in description.names.items()}
-    tests: list[ast.expr] = [_at(pattern, Holds.of(_named(pattern, own, ast.Load())))]
+    captures = {text: _capture(pattern, case_name, k) for text, k in description.names.items()}
+    tests: list[ast.expr] = [_at(pattern, Holds.of(_named(pattern, case_name, ast.Load())))]
     otherwise = _chain(name, rest, seen)
     if case.guard is not None:
-        tests.append(_Substituted(own, description.names).visit(case.guard))
+        tests.append(_Substituted(case_name, description.names).visit(case.guard))
         bound = [
-            _bind(pattern, text, _capture(pattern, own, k)) for text, k in description.names.items() if text in seen
+            _bind(pattern, text, _capture(pattern, case_name, k))
+            for text, k in description.names.items()
+            if text in seen
         ]
         if bound:  # before the guard is asked
-            holds = _at(pattern, Holds.of(_named(pattern, own, ast.Load())))
+            holds = _at(pattern, Holds.of(_named(pattern, case_name, ast.Load())))
             otherwise = [_at(pattern, ast.If(holds, bound, [])), *otherwise]
     body = [*(_bind(pattern, text, value) for text, value in captures.items()), *case.body]
-    return [_bind(pattern, own, call), _at(pattern, ast.If(_all(tests), body, otherwise))]
+    return [_bind(pattern, case_name, call), _at(pattern, ast.If(_all(tests), body, otherwise))]
 
 
 def _all(tests: Sequence[ast.expr]) -> ast.expr:

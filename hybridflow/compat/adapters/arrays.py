@@ -72,10 +72,10 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
             make=lambda: hf.arange(first, last, delta, dtype=kind),
         )
     bounds = [array_of(x).item() if isinstance(x, Operators) else x for x in (first, last, delta)]
-    given = [x.dtype for x in (first, last, delta) if isinstance(x, (Operators, np.generic))]
+    bound_dtypes = [x.dtype for x in (first, last, delta) if isinstance(x, (Operators, np.generic))]
     if dtype is None:
         floats = any(isinstance(x, float) for x in bounds)
-        dtype = given[0] if given else dtypes.float32 if floats else dtypes.int32
+        dtype = bound_dtypes[0] if bound_dtypes else dtypes.float32 if floats else dtypes.int32
     return hf.arange(bounds[0], bounds[1], bounds[2], dtype=dtype)
 
 
@@ -102,8 +102,8 @@ def eye(
     name: str | None = None,
 ) -> Any:
     """``tf.eye``."""
-    found = hf.eye(num_rows, num_columns, dtype=dtype)
-    return found if batch_shape is None else hf.broadcast_to(found, (*extents(batch_shape), *found.shape))
+    identity = hf.eye(num_rows, num_columns, dtype=dtype)
+    return identity if batch_shape is None else hf.broadcast_to(identity, (*extents(batch_shape), *identity.shape))
 
 
 def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int = 0) -> Any:
@@ -310,8 +310,8 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_, n
     """``tf.sequence_mask``."""
     counts = operand(lengths)
     longest = count_up_to(lengths, "sequence_mask", "Give maxlen") - 1 if maxlen is None else maxlen
-    found = hf.less(hf.arange(longest, dtype=counts.dtype), hf.expand_dims(counts, axis=-1))
-    return found if dtype == dtypes.bool_ else hf.astype(found, dtype)
+    mask = hf.less(hf.arange(longest, dtype=counts.dtype), hf.expand_dims(counts, axis=-1))
+    return mask if dtype == dtypes.bool_ else hf.astype(mask, dtype)
 
 
 def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Unique:
@@ -329,10 +329,10 @@ def _in_order(x: Any, out_idx: Any) -> tuple[Any, Any, Any]:
     values = operand(x)
     if values.ndim != 1:
         raise ShapeError("unique", f"the operand is {values.type}; one axis is needed.")
-    found = hf.unique_all(values)
-    order = hf.argsort(found.indices)
+    unique = hf.unique_all(values)
+    order = hf.argsort(unique.indices)
     place = hf.argsort(order)
-    ordered = (hf.take(found.values, order), hf.take(place, found.inverse_indices), hf.take(found.counts, order))
+    ordered = (hf.take(unique.values, order), hf.take(place, unique.inverse_indices), hf.take(unique.counts, order))
     return ordered[0], hf.astype(ordered[1], out_idx), hf.astype(ordered[2], out_idx)
 
 
@@ -351,14 +351,14 @@ def setdiff1d(x: Any, y: Any, index_dtype: Any = dtypes.int32, name: str | None 
 
 def argmax(input: Any, axis: Any = None, output_type: Any = dtypes.int64, name: str | None = None) -> Any:
     """``tf.argmax``: along axis 0 unless another is given."""
-    found = hf.argmax(operand(input), 0 if axis is None else axes(axis))
-    return found if output_type == dtypes.int64 else hf.astype(found, output_type)
+    positions = hf.argmax(operand(input), 0 if axis is None else axes(axis))
+    return positions if output_type == dtypes.int64 else hf.astype(positions, output_type)
 
 
 def argmin(input: Any, axis: Any = None, output_type: Any = dtypes.int64, name: str | None = None) -> Any:
     """``tf.argmin``: along axis 0 unless another is given."""
-    found = hf.argmin(operand(input), 0 if axis is None else axes(axis))
-    return found if output_type == dtypes.int64 else hf.astype(found, output_type)
+    positions = hf.argmin(operand(input), 0 if axis is None else axes(axis))
+    return positions if output_type == dtypes.int64 else hf.astype(positions, output_type)
 
 
 def _descends(direction: str) -> bool:
@@ -398,10 +398,12 @@ def searchsorted(
 
 
 def _places(indices: Any) -> tuple[Any, ...]:
-    found = operand(indices)
-    if not found.ndim or found.shape[-1] == 0:
-        raise ShapeError("scatter_nd", f"the indices are {found.type}; their last axis must have an element at least.")
-    return tuple([found[..., k] for k, _ in enumerate([None] * found.shape[-1])])
+    positions = operand(indices)
+    if not positions.ndim or positions.shape[-1] == 0:
+        raise ShapeError(
+            "scatter_nd", f"the indices are {positions.type}; their last axis must have an element at least."
+        )
+    return tuple([positions[..., k] for k, _ in enumerate([None] * positions.shape[-1])])
 
 
 def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) -> Any:
@@ -421,8 +423,8 @@ def tensor_scatter_nd_add(tensor: Any, indices: Any, updates: Any, name: str | N
         _check_range(part, extent)
         flat = flat * extent + hf.astype(part, dtypes.int64)
     count = int(np.prod(places.shape[:-1], dtype=np.int64))
-    found = hf.scatter_add(rows, hf.reshape(flat, (count,)), hf.reshape(values, (count, *x.shape[depth:])))
-    return hf.reshape(found, x.shape)
+    scattered = hf.scatter_add(rows, hf.reshape(flat, (count,)), hf.reshape(values, (count, *x.shape[depth:])))
+    return hf.reshape(scattered, x.shape)
 
 
 def _check_range(index: Any, extent: int) -> None:
@@ -447,15 +449,15 @@ def _extreme_at(function: Any, tensor: Any, indices: Any, updates: Any) -> Any:
 
     @hf.custom_gradient
     def extreme(x: Any, values: Any) -> Any:
-        found = function(x, places, values)
+        extreme_values = function(x, places, values)
 
         def gradient(upstream: Any) -> Any:
-            of_x = hf.astype(x == found, upstream.dtype)
-            of_values = hf.astype(values == hf.gather_nd(found, places), upstream.dtype)
+            of_x = hf.astype(x == extreme_values, upstream.dtype)
+            of_values = hf.astype(values == hf.gather_nd(extreme_values, places), upstream.dtype)
             share = upstream / hf.maximum(tensor_scatter_nd_add(of_x, places, of_values), 1)
             return share * of_x, hf.gather_nd(share, places) * of_values
 
-        return found, gradient
+        return extreme_values, gradient
 
     return extreme(x, values)
 
@@ -508,8 +510,8 @@ def _tensors(value: Any) -> Any:
 
 def invert_permutation(x: Any, name: str | None = None) -> Any:
     """``tf.math.invert_permutation``."""
-    given = operand(x)
-    return hf.astype(hf.argsort(given), given.dtype)
+    permutation = operand(x)
+    return hf.astype(hf.argsort(permutation), permutation.dtype)
 
 
 def zeros_like(input: Any, dtype: Any = None, name: str | None = None, layout: Any = None) -> Any:
@@ -550,9 +552,9 @@ def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Any:
     sides = [
         tuple(x) if isinstance(x, (tuple, list, Extents)) else tuple(array_of(x).tolist()) for x in (shape_x, shape_y)
     ]
-    found = hf.broadcast_shapes(*sides)
-    whole = all(isinstance(extent, int) for extent in found)
-    return hf.asarray(list(found), dtypes.int32) if whole else Extents(found)
+    extents_of_result = hf.broadcast_shapes(*sides)
+    whole = all(isinstance(extent, int) for extent in extents_of_result)
+    return hf.asarray(list(extents_of_result), dtypes.int32) if whole else Extents(extents_of_result)
 
 
 def _block(block_shape: Any, crops: Any) -> tuple[list[int], list[list[int]]]:
@@ -583,8 +585,8 @@ def batch_to_space(input: Any, block_shape: Any, crops: Any, name: str | None = 
     rest = [2 * m + 1 + k for k, _ in enumerate(x.shape[1 + m :])]
     moved = hf.permute_dims(parts, (*order, *rest))
     whole = [x.shape[1 + k] * sizes[k] for k in _numbers(m)]
-    found = hf.reshape(moved, (x.shape[0] // count, *whole, *x.shape[1 + m :]))
-    return found[(slice(None), *[slice(a, n - b) for n, (a, b) in zip(whole, cut)])]
+    spread = hf.reshape(moved, (x.shape[0] // count, *whole, *x.shape[1 + m :]))
+    return spread[(slice(None), *[slice(a, n - b) for n, (a, b) in zip(whole, cut)])]
 
 
 def _numbers(count: int) -> list[int]:

@@ -38,16 +38,16 @@ def crop_and_resize(
         return x[whose, inside[0][:, :, None], inside[1][:, None, :]]
 
     if method == "nearest":
-        found = at(hf.floor(rows + 0.5), hf.floor(columns + 0.5))
+        sampled = at(hf.floor(rows + 0.5), hf.floor(columns + 0.5))
     else:
         top, left = hf.floor(rows), hf.floor(columns)
         down, right = (rows - top)[:, :, None, None], (columns - left)[:, None, :, None]
         above = at(top, left) + (at(top, left + 1) - at(top, left)) * right
         below = at(top + 1, left) + (at(top + 1, left + 1) - at(top + 1, left)) * right
-        found = above + (below - above) * down
+        sampled = above + (below - above) * down
     kept = [hf.logical_and(p >= 0, p <= n - 1) for p, n in ((rows, x.shape[1]), (columns, x.shape[2]))]
     there = hf.logical_and(kept[0][:, :, None, None], kept[1][:, None, :, None])
-    return hf.where(there, found, float(extrapolation_value))
+    return hf.where(there, sampled, float(extrapolation_value))
 
 
 def _places(first: Any, last: Any, count: int, extent: int) -> Any:
@@ -91,14 +91,14 @@ def _chosen(overlaps: Any, scores: Any, most: int, limit: Any, least: Any, sigma
         none = hf.zeros((*scores.shape[:-1], 0), dtypes.int64)
         return none, hf.astype(none, scores.dtype), hf.astype(none, dtypes.bool_)
     left = scores
-    places, values, found = [], [], []
+    places, values, are_there = [], [], []
     for _ in range(most):
         best = hf.argmax(left, axis=-1)
         value = hf.take_along_axis(left, best[..., None], axis=-1)[..., 0]
         is_there = hf.logical_and(value > least, value > -np.inf)
         places.append(hf.where(is_there, best, 0))
         values.append(hf.where(is_there, value, 0.0))
-        found.append(is_there)
+        are_there.append(is_there)
         shared = hf.take_along_axis(overlaps, best[..., None, None], axis=-2)[..., 0, :]
         if sigma > 0:
             left = left * hf.exp(-0.5 * shared * shared / sigma)
@@ -106,16 +106,16 @@ def _chosen(overlaps: Any, scores: Any, most: int, limit: Any, least: Any, sigma
             left = hf.where(shared > limit, -np.inf, left)
         itself = hf.arange(left.shape[-1]) == best[..., None]
         left = hf.where(itself, -np.inf, left)
-    return tuple(hf.stack(part, axis=-1) for part in (places, values, found))  # type: ignore[return-value]
+    return tuple(hf.stack(part, axis=-1) for part in (places, values, are_there))  # type: ignore[return-value]
 
 
 def _some(scores: Any, most: Any) -> Any:
     return min(as_extent(most), int(scores.shape[-1]))
 
 
-def _how_many(found: Any) -> Any:
+def _how_many(are_there: Any) -> Any:
     remedy = "Use tf.image.non_max_suppression_padded with pad_to_max_output_size=True"
-    return extent_by(found, lambda xp, values: xp.count_nonzero(values), "image.non_max_suppression", remedy)
+    return extent_by(are_there, lambda xp, values: xp.count_nonzero(values), "image.non_max_suppression", remedy)
 
 
 def non_max_suppression(
@@ -133,10 +133,10 @@ def non_max_suppression_with_scores(
     """``tf.image.non_max_suppression_with_scores``: the positions of the boxes that stay, and their scores."""
     values = operand(scores)
     most = _some(values, max_output_size)
-    places, kept, found = _chosen(
+    places, kept, are_there = _chosen(
         _overlaps(operand(boxes)), values, most, iou_threshold, score_threshold, soft_nms_sigma
     )
-    count = _how_many(found)
+    count = _how_many(are_there)
     return hf.astype(places[:count], dtypes.int32), kept[:count]
 
 
@@ -146,14 +146,14 @@ def non_max_suppression_overlaps(
 ) -> Any:  # fmt: skip
     """``tf.image.non_max_suppression_overlaps``: as ``non_max_suppression``, by overlaps that are given."""
     values = operand(scores)
-    places, _, found = _chosen(
+    places, _, are_there = _chosen(
         hf.matrix_transpose(operand(overlaps)),
         values,
         _some(values, max_output_size),
         overlap_threshold,
         score_threshold,
     )
-    return hf.astype(places[: _how_many(found)], dtypes.int32)
+    return hf.astype(places[: _how_many(are_there)], dtypes.int32)
 
 
 def non_max_suppression_padded(
@@ -164,11 +164,13 @@ def non_max_suppression_padded(
     """``tf.image.non_max_suppression_padded``: positions, and how many of them count; batches too."""
     values = operand(scores)
     most = int(array_of(max_output_size))
-    places, _, found = _chosen(_overlaps(operand(boxes)), values, _some(values, most), iou_threshold, score_threshold)
-    count = hf.sum(hf.astype(found, dtypes.int32), axis=-1, dtype=dtypes.int32)
+    places, _, are_there = _chosen(
+        _overlaps(operand(boxes)), values, _some(values, most), iou_threshold, score_threshold
+    )
+    count = hf.sum(hf.astype(are_there, dtypes.int32), axis=-1, dtype=dtypes.int32)
     places = hf.astype(places, dtypes.int32)
     if not pad_to_max_output_size:
-        return (places[: _how_many(found)] if not count.ndim else places), count
+        return (places[: _how_many(are_there)] if not count.ndim else places), count
     missing = most - places.shape[-1]
     return hf.pad(places, [*[(0, 0)] * (places.ndim - 1), (0, missing)]), count
 
@@ -186,10 +188,10 @@ def combined_non_max_suppression(
     if pad_per_class:
         total = min(total, int(array_of(max_output_size_per_class)) * classes)
     corners = hf.broadcast_to(corners, (corners.shape[0], classes, *corners.shape[2:]))
-    places, kept, found = _chosen(_overlaps(corners), values, per_class, iou_threshold, score_threshold)
+    places, kept, are_there = _chosen(_overlaps(corners), values, per_class, iou_threshold, score_threshold)
     chosen = hf.take_along_axis(corners, hf.broadcast_to(places[..., None], (*places.shape, 4)), axis=2)
     batch, every = values.shape[0], classes * per_class
-    flat = hf.where(hf.reshape(found, (batch, every)), hf.reshape(kept, (batch, every)), -np.inf)
+    flat = hf.where(hf.reshape(are_there, (batch, every)), hf.reshape(kept, (batch, every)), -np.inf)
     order = hf.argsort(flat, axis=-1, descending=True)[:, :total]
     there = hf.take_along_axis(flat, order, axis=-1) > -np.inf
     found_boxes = hf.take_along_axis(

@@ -119,14 +119,14 @@ def _scores(
         sampled_values = log_uniform_candidate_sampler(true, num_true, num_sampled, True, num_classes, seed)
     drawn, often, drawn_often = (hf.stop_gradient(x) for x in sampled_values)
     x, bias = operand(inputs), operand(biases)
-    own = hf.sum(hf.take(table, true, axis=0) * x[:, None, :], axis=-1) + hf.take(bias, true)
+    true_scores = hf.sum(hf.take(table, true, axis=0) * x[:, None, :], axis=-1) + hf.take(bias, true)
     others = hf.matmul(x, hf.matrix_transpose(hf.take(table, drawn, axis=0))) + hf.take(bias, drawn)
     if remove_accidental_hits:
         hits = hf.any(true[:, :, None] == drawn[None, None, :], axis=1)
         others = hf.where(hits, hf.asarray(np.finfo(np.float32).min, others.dtype), others)
-    own, others = own - hf.log(often), others - hf.log(drawn_often)
-    labelled = hf.concat([hf.ones_like(own) / num_true, hf.zeros_like(others)], axis=1)
-    return hf.concat([own, others], axis=1), labelled
+    true_scores, others = true_scores - hf.log(often), others - hf.log(drawn_often)
+    labelled = hf.concat([hf.ones_like(true_scores) / num_true, hf.zeros_like(others)], axis=1)
+    return hf.concat([true_scores, others], axis=1), labelled
 
 
 def nce_loss(

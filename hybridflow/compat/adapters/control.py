@@ -57,8 +57,8 @@ def while_loop(
 def _as_made(value: Any) -> Any:
     """Python's numbers in a nested value as the tensors that TensorFlow makes of them."""
     leaves, structure = pytree.flatten(value)
-    made = [convert_to_tensor(x) if isinstance(x, (bool, int, float)) else x for x in leaves]
-    return pytree.unflatten(structure, made)
+    converted = [convert_to_tensor(x) if isinstance(x, (bool, int, float)) else x for x in leaves]
+    return pytree.unflatten(structure, converted)
 
 
 def _branch(function: Any) -> Any:
@@ -68,16 +68,16 @@ def _branch(function: Any) -> Any:
 
 def grown(cond: Any, body: Any, loop_vars: Any, maximum_iterations: Any = None) -> Any:
     """A loop that Python runs, whose variables may change their shapes."""
-    structure, values, turns = pytree.flatten(loop_vars)[1], loop_vars, 0
-    while maximum_iterations is None or turns < int(maximum_iterations):
-        given = values if isinstance(values, (list, tuple)) else (values,)
-        if not bool(cond(*given)):
+    structure, values, iterations = pytree.flatten(loop_vars)[1], loop_vars, 0
+    while maximum_iterations is None or iterations < int(maximum_iterations):
+        arguments = values if isinstance(values, (list, tuple)) else (values,)
+        if not bool(cond(*arguments)):
             break
-        found = body(*given)
-        if isinstance(found, (list, tuple)) != isinstance(loop_vars, (list, tuple)) and len(given) == 1:
-            found = [found] if isinstance(loop_vars, (list, tuple)) else found[0]
-        values = pytree.unflatten(structure, pytree.flatten(found)[0])
-        turns += 1
+        new_values = body(*arguments)
+        if isinstance(new_values, (list, tuple)) != isinstance(loop_vars, (list, tuple)) and len(arguments) == 1:
+            new_values = [new_values] if isinstance(loop_vars, (list, tuple)) else new_values[0]
+        values = pytree.unflatten(structure, pytree.flatten(new_values)[0])
+        iterations += 1
     return values
 
 
@@ -101,10 +101,10 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: s
     several = isinstance(branch_fns, (list, tuple)) and all(isinstance(branch, tuple) for branch in branch_fns)
     branches = dict(branch_fns) if several else branch_fns
     if isinstance(branches, dict):
-        made: Any = {number: _branch(function) for number, function in branches.items()}
+        cases: Any = {number: _branch(function) for number, function in branches.items()}
     else:
-        made = [_branch(function) for function in branches]
-    return hf.switch_case(branch_index, made, default=_branch(default))
+        cases = [_branch(function) for function in branches]
+    return hf.switch_case(branch_index, cases, default=_branch(default))
 
 
 def map_fn(

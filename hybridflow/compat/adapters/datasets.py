@@ -80,8 +80,8 @@ def _of_objects(file: io.BytesIO) -> np.ndarray:
 
 def mnist(path: str = "mnist.npz") -> Split:
     """``tf.keras.datasets.mnist.load_data``: 60000 and 10000 pictures of 28x28, uint8, and their digits."""
-    found = _arrays(_found(path))
-    return (found["x_train"], found["y_train"]), (found["x_test"], found["y_test"])
+    arrays = _arrays(_found(path))
+    return (arrays["x_train"], arrays["y_train"]), (arrays["x_test"], arrays["y_test"])
 
 
 def fashion_mnist() -> Split:
@@ -140,7 +140,7 @@ def _texts(
     oov_char: int | None, index_from: int, test_split: float | None,
 ) -> Split:  # fmt: skip
     """Numbers of words, as Keras makes them of a file: shuffled, shifted, and cut."""
-    found = _arrays(_found(path))
+    arrays = _arrays(_found(path))
     rng = np.random.RandomState(seed)
 
     def shuffled(x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
@@ -149,11 +149,11 @@ def _texts(
         return x[order], y[order]
 
     if test_split is None:
-        train = shuffled(found["x_train"], found["y_train"])
-        test = shuffled(found["x_test"], found["y_test"])
+        train = shuffled(arrays["x_train"], arrays["y_train"])
+        test = shuffled(arrays["x_test"], arrays["y_test"])
         xs, labels, cut = [*train[0], *test[0]], np.concatenate([train[1], test[1]]), len(train[0])
     else:
-        x, labels = shuffled(found["x"], found["y"])
+        x, labels = shuffled(arrays["x"], arrays["y"])
         xs, cut = list(x), int(len(x) * (1 - test_split))
     start = [] if start_char is None else [start_char]
     rows = [[*start, *(w + (index_from if start else index_from or 0) for w in row)] for row in xs]
@@ -166,9 +166,9 @@ def _texts(
         rows = [[w if skip_top <= w < top else oov_char for w in row] for row in rows]
     else:
         rows = [[w for w in row if skip_top <= w < top] for row in rows]
-    made = np.empty(len(rows), object)
-    made[:] = rows
-    return (made[:cut], labels[:cut]), (made[cut:], labels[cut:])
+    texts = np.empty(len(rows), object)
+    texts[:] = rows
+    return (texts[:cut], labels[:cut]), (texts[cut:], labels[cut:])
 
 
 def imdb(
@@ -200,10 +200,10 @@ def reuters_words(path: str = "reuters_word_index.json") -> dict[str, int]:
 
 def _table(path: str, test_split: float, seed: int, rows: int | None = None) -> Split:
     """The first rows of a table, shuffled and cut."""
-    found = _arrays(_found(path))
-    order = np.arange(len(found["x"][:rows]))
+    arrays = _arrays(_found(path))
+    order = np.arange(len(arrays["x"][:rows]))
     np.random.RandomState(seed).shuffle(order)
-    x, y = found["x"][order], found["y"][order]
+    x, y = arrays["x"][order], arrays["y"][order]
     cut = int(len(x) * (1 - test_split))
     return (x[:cut], y[:cut]), (x[cut:], y[cut:])
 

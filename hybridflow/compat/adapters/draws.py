@@ -72,8 +72,8 @@ def gamma(
 def poisson(shape: Any, lam: Any, dtype: Any = dtypes.float32, seed: Any = None, name: str | None = None) -> Any:
     """``tf.random.poisson``: ``shape`` draws of each rate."""
     rate = hf.asarray(lam, dtypes.float32)
-    found = generator_of(seed).poisson((*extents(axes(shape)), *rate.shape), rate)
-    return hf.astype(found, dtype)
+    draws = generator_of(seed).poisson((*extents(axes(shape)), *rate.shape), rate)
+    return hf.astype(draws, dtype)
 
 
 def categorical(
@@ -81,8 +81,8 @@ def categorical(
 ) -> Any:
     """``tf.random.categorical``: ``num_samples`` for each row."""
     scores = operand(logits)
-    found = generator_of(seed).categorical(scores, (int(num_samples),))
-    return hf.astype(hf.matrix_transpose(found), dtype)
+    draws = generator_of(seed).categorical(scores, (int(num_samples),))
+    return hf.astype(hf.matrix_transpose(draws), dtype)
 
 
 def shuffle(value: Any, seed: Any = None, name: str | None = None) -> Any:
@@ -123,8 +123,8 @@ def stateless_categorical(
 ) -> Any:
     """``tf.random.stateless_categorical``."""
     scores = operand(logits)
-    found = hf.random.stateless_categorical(scores, seed, (int(num_samples),))
-    return hf.astype(hf.matrix_transpose(found), dtype)
+    draws = hf.random.stateless_categorical(scores, seed, (int(num_samples),))
+    return hf.astype(hf.matrix_transpose(draws), dtype)
 
 
 def stateless_shuffle(value: Any, seed: Any, alg: Any = None, name: str | None = None) -> Any:
@@ -173,5 +173,5 @@ def stateless_binomial(
     shape: Any, seed: Any, counts: Any, probs: Any, output_dtype: Any = dtypes.int32, name: str | None = None
 ) -> Any:
     """``tf.random.stateless_binomial``."""
-    found = hf.random.stateless_binomial(extents(axes(shape)), seed, operand(counts), operand(probs))
-    return hf.astype(found, output_dtype)
+    draws = hf.random.stateless_binomial(extents(axes(shape)), seed, operand(counts), operand(probs))
+    return hf.astype(draws, output_dtype)

@@ -42,8 +42,8 @@ class Optional:
     @staticmethod
     def from_value(value: Any) -> Optional:
         """One that has that element."""
-        made = _of_lists(value)
-        return Optional(hf.tree.map(TensorSpec.from_tensor, made), (made,))
+        components = _of_lists(value)
+        return Optional(hf.tree.map(TensorSpec.from_tensor, components), (components,))
 
     @staticmethod
     def empty(element_spec: Any) -> Optional:
@@ -117,8 +117,8 @@ _with_texts(Dataset, hf.data.Dataset)
 
 
 def _components(function: Callable[..., Any], *args: Any) -> Any:
-    found = function(*args)
-    return tuple(found) if type(found) is list else found
+    results = function(*args)
+    return tuple(results) if type(results) is list else results
 
 
 class Line(str):
@@ -171,17 +171,17 @@ def timeseries_dataset_from_array(
     wanted = None if targets is None else np.asarray(targets)
     if wanted is not None:
         starts = starts[starts < first + len(wanted)]
-    found = Dataset.from_tensor_slices(starts)
+    dataset = Dataset.from_tensor_slices(starts)
     if shuffle:
-        found = found.shuffle(max(len(starts), 1), seed)
+        dataset = dataset.shuffle(max(len(starts), 1), seed)
     steps = np.arange(sequence_length) * sampling_rate
 
     def window(start: Any) -> Any:
         at = int(start)
         return rows[at + steps] if wanted is None else (rows[at + steps], wanted[at - first])
 
-    found = found.map(window)
-    return found if batch_size is None else found.batch(batch_size)
+    dataset = dataset.map(window)
+    return dataset if batch_size is None else dataset.batch(batch_size)
 
 
 def cardinality(dataset: Any) -> Any:
@@ -262,14 +262,14 @@ def parallel_interleave(
 class Checkpoint(hf.checkpoint.Checkpoint):
     """``tf.train.Checkpoint``: what the file and the objects both have is restored; what is returned says the rest."""
 
-    def restore(self, path: Any, options: Any = None, **own: Any) -> Any:
-        return super().restore(path, **{"partial": True, **own})
+    def restore(self, path: Any, options: Any = None, **how: Any) -> Any:
+        return super().restore(path, **{"partial": True, **how})
 
 
 def latest_checkpoint(checkpoint_dir: Any, latest_filename: Any = None) -> str | None:
     """``tf.train.latest_checkpoint``: of any name, the newest."""
-    found = [path for path in Path(checkpoint_dir).glob("*-*.safetensors") if path.stem.rpartition("-")[2].isdigit()]
-    return str(max(found, key=_age)) if found else None
+    paths = [path for path in Path(checkpoint_dir).glob("*-*.safetensors") if path.stem.rpartition("-")[2].isdigit()]
+    return str(max(paths, key=_age)) if paths else None
 
 
 def _age(path: Path) -> tuple[int, int]:
@@ -333,10 +333,10 @@ class Signature:
         self._function = function
 
     def __call__(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        (name, *more), given = self._function.__signature__.parameters, kwargs
+        (name, *more), arguments = self._function.__signature__.parameters, kwargs
         if not args and len(kwargs) == 1 and not more and name not in kwargs:  # by the name of a layer's input
-            args, given = tuple(kwargs.values()), {}
-        return _named(self._function(*args, **given))
+            args, arguments = tuple(kwargs.values()), {}
+        return _named(self._function(*args, **arguments))
 
     @property
     def structured_input_signature(self) -> tuple[tuple[()], dict[str, Any]]:
@@ -351,10 +351,10 @@ class Signature:
         return getattr(self.__dict__["_function"], name)
 
 
-def _named(found: Any) -> dict[str, Any]:
-    if isinstance(found, dict):
-        return found
-    several = found if isinstance(found, (list, tuple)) else [found]
+def _named(outputs: Any) -> dict[str, Any]:
+    if isinstance(outputs, dict):
+        return outputs
+    several = outputs if isinstance(outputs, (list, tuple)) else [outputs]
     return {f"output_{k}": one for k, one in enumerate(several)}
 
 
@@ -409,11 +409,11 @@ def decode_csv(
     columns = [column(default) for default in record_defaults]
     lines = np.asarray(records, object)
     texts = [text.decode() if isinstance(text, bytes) else text for text in lines.ravel()]
-    found = fields_in(texts, columns, dialect, None if select_cols is None else list(select_cols))
+    fields = fields_in(texts, columns, dialect, None if select_cols is None else list(select_cols))
     if not lines.ndim:
-        return tuple([values[0] for values in found])
-    made = [np.array([leaf if isinstance(leaf, str) else leaf.numpy() for leaf in leaves]) for leaves in found]
-    return tuple([np.array(x, object) if x.dtype.kind == "U" else hf.asarray(x) for x in made])
+        return tuple([values[0] for values in fields])
+    columns_read = [np.array([leaf if isinstance(leaf, str) else leaf.numpy() for leaf in leaves]) for leaves in fields]
+    return tuple([np.array(x, object) if x.dtype.kind == "U" else hf.asarray(x) for x in columns_read])
 
 
 def open_file(name: Any, mode: str = "r") -> Any:
@@ -498,8 +498,8 @@ class CheckpointState:
 
 def get_checkpoint_state(checkpoint_dir: Any, latest_filename: Any = None) -> CheckpointState | None:
     """``tf.train.get_checkpoint_state``: those in a folder, the oldest first; None where there are none."""
-    found = [path for path in Path(checkpoint_dir).glob("*-*.safetensors") if path.stem.rpartition("-")[2].isdigit()]
-    return CheckpointState([str(path) for path in sorted(found, key=_age)]) if found else None
+    paths = [path for path in Path(checkpoint_dir).glob("*-*.safetensors") if path.stem.rpartition("-")[2].isdigit()]
+    return CheckpointState([str(path) for path in sorted(paths, key=_age)]) if paths else None
 
 
 def checkpoints_iterator(

@@ -45,10 +45,14 @@ def transpose(image: Any, name: str | None = None) -> Any:
 
 def rot90(image: Any, k: int = 1, name: str | None = None) -> Any:
     """``tf.image.rot90``: ``k`` quarters of a turn to the left."""
-    turns = k % 4
-    if turns == 2:
+    quarter_turns = k % 4
+    if quarter_turns == 2:
         return flip_up_down(flip_left_right(image))
-    return operand(image) if turns == 0 else (flip_up_down if turns == 1 else flip_left_right)(transpose(image))
+    return (
+        operand(image)
+        if quarter_turns == 0
+        else (flip_up_down if quarter_turns == 1 else flip_left_right)(transpose(image))
+    )
 
 
 def _flipped_by_chance(flip: Callable[[Any], Any]) -> Callable[..., Any]:
@@ -242,8 +246,8 @@ def resize_with_pad(
     ratio = max(x.shape[_ROWS] / target_height, x.shape[_COLUMNS] / target_width)
     height, width = x.shape[_ROWS] / ratio, x.shape[_COLUMNS] / ratio
     above, before = (int(max(wanted - n, 0) // 2) for wanted, n in ((target_height, height), (target_width, width)))
-    found = resize(x, (int(height), int(width)), method, antialias=antialias)
-    return pad_to_bounding_box(found, above, before, target_height, target_width)
+    resized = resize(x, (int(height), int(width)), method, antialias=antialias)
+    return pad_to_bounding_box(resized, above, before, target_height, target_width)
 
 
 class ResizeMethod:
@@ -439,14 +443,14 @@ def ssim_multiscale(
 ) -> Any:  # fmt: skip
     """``tf.image.ssim_multiscale``, of each picture: ``ssim`` at sizes that halve."""
     a, b, most = _as_floats(img1, img2, max_val)
-    found: Any = 1.0
+    similarity: Any = 1.0
     for k, power in enumerate(power_factors):
         if k:
             a, b = (_halved(x) for x in (a, b))
         alike, contrast = _likeness(a, b, most, filter_size, filter_sigma, k1, k2)
         part = alike if k == len(power_factors) - 1 else contrast
-        found = found * hf.nn.relu(hf.mean(part, axis=(_ROWS, _COLUMNS))) ** power
-    return hf.mean(found, axis=-1)
+        similarity = similarity * hf.nn.relu(hf.mean(part, axis=(_ROWS, _COLUMNS))) ** power
+    return hf.mean(similarity, axis=-1)
 
 
 def _halved(x: Any) -> Any:
@@ -461,9 +465,9 @@ def _halved(x: Any) -> Any:
 
 def _as_floats(img1: Any, img2: Any, max_val: float) -> tuple[Any, Any, float]:
     """Both pictures in float32, and the largest value in their scale."""
-    given = operand(img1)
-    top = float(np.iinfo(given.dtype).max) if dtypes.is_integer(given.dtype) else 1.0
-    a, b = (convert_image_dtype(operand(x), dtypes.float32) for x in (given, img2))
+    image = operand(img1)
+    top = float(np.iinfo(image.dtype).max) if dtypes.is_integer(image.dtype) else 1.0
+    a, b = (convert_image_dtype(operand(x), dtypes.float32) for x in (image, img2))
     return a, b, float(max_val) / top
 
 

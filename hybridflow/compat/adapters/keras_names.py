@@ -136,11 +136,11 @@ def tversky(y_true: Any, y_pred: Any, alpha: float = 0.5, beta: float = 0.5, axi
 
 def img_to_array(img: Any, data_format: str | None = None, dtype: Any = None) -> np.ndarray:
     """``tf.keras.utils.img_to_array``: [height, width, channels], as float32."""
-    found = np.asarray(img, "float32" if dtype is None else as_dtype(dtype).dtype)
-    found = found[..., None] if found.ndim == 2 else found
-    if found.ndim != 3:
-        raise ArgumentError("img_to_array", f"the shape {found.shape} is that of no picture.")
-    return np.moveaxis(found, -1, 0) if data_format == "channels_first" else found
+    array = np.asarray(img, "float32" if dtype is None else as_dtype(dtype).dtype)
+    array = array[..., None] if array.ndim == 2 else array
+    if array.ndim != 3:
+        raise ArgumentError("img_to_array", f"the shape {array.shape} is that of no picture.")
+    return np.moveaxis(array, -1, 0) if data_format == "channels_first" else array
 
 
 def array_to_img(x: Any, data_format: str | None = None, scale: bool = True, dtype: Any = None) -> Any:
@@ -152,8 +152,8 @@ def array_to_img(x: Any, data_format: str | None = None, scale: bool = True, dty
     if scale:
         values = values - values.min()
         values = values / (values.max() or 1.0) * 255.0
-    found = values.astype(np.uint8)
-    return Image.fromarray(found[..., 0] if found.shape[-1] == 1 else found)
+    pixels = values.astype(np.uint8)
+    return Image.fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels)
 
 
 def load_img(
@@ -204,8 +204,8 @@ def split_dataset(
     return whole.take(first), whole.skip(first).take(count - first if right is None else right)
 
 
-def _joined(given: Any) -> Any:
-    return tuple(given) if isinstance(given, list) and len(given) and isinstance(given[0], np.ndarray) else given
+def _joined(arrays: Any) -> Any:
+    return tuple(arrays) if isinstance(arrays, list) and len(arrays) and isinstance(arrays[0], np.ndarray) else arrays
 
 
 def pack_x_y_sample_weight(x: Any, y: Any = None, sample_weight: Any = None) -> Any:
@@ -310,8 +310,8 @@ def batch_dot(x: Any, y: Any, axes: Any = None) -> Any:
     out = [k for k in left if k != left[first - 1]] + [k for k in right if k != left[first - 1]]
     letters = "zabcdefghijklmnop"
     text = lambda ks: "z" + "".join(letters[k] for k in ks)  # noqa: E731
-    found = hf.einsum(f"{text(left)},{text(right)}->{text(out)}", a, b)
-    return found if out else found[:, None]
+    products = hf.einsum(f"{text(left)},{text(right)}->{text(out)}", a, b)
+    return products if out else products[:, None]
 
 
 def batch_flatten(x: Any) -> Any:

@@ -228,8 +228,8 @@ def inner(x1: Any, x2: Any) -> Any:
 def kron(x1: Any, x2: Any) -> Any:
     """``keras.ops.kron``, of matrices."""
     a, b = operands([x1, x2], [0, 1])
-    found = hf.einsum("ij,kl->ikjl", a, b)
-    return hf.reshape(found, (a.shape[0] * b.shape[0], a.shape[1] * b.shape[1]))
+    products = hf.einsum("ij,kl->ikjl", a, b)
+    return hf.reshape(products, (a.shape[0] * b.shape[0], a.shape[1] * b.shape[1]))
 
 
 def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: float = 10, dtype: Any = None) -> Any:
@@ -278,17 +278,17 @@ def scan(
     steps = hf.arange(int(length or 0)) if xs is None else hf.tree.map(operand, xs)
     start = hf.tree.map(operand, init)
     first = hf.tree.map(lambda x: x[-1 if reverse else 0], steps)
-    _, made = f(start, None if xs is None else first)
+    _, output = f(start, None if xs is None else first)
 
     def step(both: Any, x: Any) -> Any:
         carry, out = f(both[0], None if xs is None else x)
         return carry, both[1] if out is None else out
 
-    found = hf.scan(
-        step, steps, (start, hf.tree.map(hf.zeros_like, hf.asarray(0.0) if made is None else made)), reverse
+    scanned = hf.scan(
+        step, steps, (start, hf.tree.map(hf.zeros_like, hf.asarray(0.0) if output is None else output)), reverse
     )
-    last = hf.tree.map(lambda x: x[0 if reverse else -1], found[0])
-    return last, None if made is None else found[1]
+    last = hf.tree.map(lambda x: x[0 if reverse else -1], scanned[0])
+    return last, None if output is None else scanned[1]
 
 
 def segment_max(data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False) -> Any:
@@ -352,10 +352,10 @@ def vectorize(pyfunc: Any, *, excluded: Any = None, signature: Any = None) -> An
         raise ArgumentError("ops.vectorize", "there is no excluded or signature here; use tf.vectorized_map.")
 
     def call(*args: Any) -> Any:
-        given = hf.broadcast_arrays(*map(operand, args))
-        shape = given[0].shape
-        found = hf.vmap(pyfunc)(*[hf.reshape(x, (-1,)) for x in given])
-        return hf.reshape(found, shape)
+        arrays = hf.broadcast_arrays(*map(operand, args))
+        shape = arrays[0].shape
+        results = hf.vmap(pyfunc)(*[hf.reshape(x, (-1,)) for x in arrays])
+        return hf.reshape(results, shape)
 
     return call
 
@@ -369,9 +369,9 @@ def layer_normalization(
     if rms_scaling:
         raise ArgumentError("layer_normalization", "rms_scaling is not here: write keras.ops.rms_normalization.")
     mean, variance = hf.mean(value, axis=axes(axis), keepdims=True), hf.var(value, axis=axes(axis), keepdims=True)
-    found = (value - mean) * hf.rsqrt(variance + (1e-7 if epsilon is None else epsilon))
-    found = found if gamma is None else found * gamma
-    return found if beta is None else found + beta
+    normalized = (value - mean) * hf.rsqrt(variance + (1e-7 if epsilon is None else epsilon))
+    normalized = normalized if gamma is None else normalized * gamma
+    return normalized if beta is None else normalized + beta
 
 
 def rms_normalization(x: Any, scale: Any = 1, axis: Any = -1, epsilon: float | None = None) -> Any:

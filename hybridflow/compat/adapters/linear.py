@@ -20,8 +20,8 @@ def matmul(
     x, y = operands([a, b], [0, 1])
     x = hf.matrix_transpose(x) if transpose_a or adjoint_a else x
     y = hf.matrix_transpose(y) if transpose_b or adjoint_b else y
-    found = hf.matmul(x, y)
-    return found if output_type is None else hf.astype(found, output_type)
+    product = hf.matmul(x, y)
+    return product if output_type is None else hf.astype(product, output_type)
 
 
 def matvec(
@@ -46,14 +46,14 @@ def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Any:
     kwargs.pop("optimize", None)
     if kwargs:
         raise TypeError(f"einsum() got unexpected arguments {', '.join(kwargs)}")
-    given = list(inputs[0]) if len(inputs) == 1 and isinstance(inputs[0], (list, tuple)) else list(inputs)
-    return hf.einsum(equation.replace(" ", ""), *operands(given, [k for k, _ in enumerate(given)]))
+    tensors = list(inputs[0]) if len(inputs) == 1 and isinstance(inputs[0], (list, tuple)) else list(inputs)
+    return hf.einsum(equation.replace(" ", ""), *operands(tensors, [k for k, _ in enumerate(tensors)]))
 
 
 def inv(input: Any, adjoint: bool = False, name: str | None = None) -> Any:
     """``tf.linalg.inv``."""
-    found = hf.linalg.inv(operand(input))
-    return hf.matrix_transpose(found) if adjoint else found
+    inverse = hf.linalg.inv(operand(input))
+    return hf.matrix_transpose(inverse) if adjoint else inverse
 
 
 def solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None) -> Any:
@@ -101,8 +101,8 @@ def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: bool |
     x, over = operand(tensor), axes(axis)
     if isinstance(over, tuple) and len(over) == 2 and ord not in ("euclidean", "fro"):
         moved = hf.moveaxis(x, over, (-2, -1))
-        found = hf.linalg.matrix_norm(moved, ord=ord)
-        return hf.expand_dims(hf.expand_dims(found, axis=min(over)), axis=max(over)) if keepdims else found
+        norms = hf.linalg.matrix_norm(moved, ord=ord)
+        return hf.expand_dims(hf.expand_dims(norms, axis=min(over)), axis=max(over)) if keepdims else norms
     degree = 2 if ord in ("euclidean", "fro") else ord
     return hf.linalg.vector_norm(x, axis=over, keepdims=bool(keepdims), ord=degree)
 
@@ -182,8 +182,8 @@ def global_norm(t_list: Any, name: str | None = None) -> Any:
 
 def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None, name: str | None = None) -> Any:
     """``tf.clip_by_global_norm``: the clipped tensors, and their norm."""
-    found, length = hf.optimizers.clip_by_global_norm(list(t_list), clip_norm, use_norm)
-    return list(found), length
+    clipped, length = hf.optimizers.clip_by_global_norm(list(t_list), clip_norm, use_norm)
+    return list(clipped), length
 
 
 def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Any:
@@ -225,9 +225,9 @@ def lu_matrix_inverse(lower_upper: Any, perm: Any, validate_args: bool = False, 
 def lu_reconstruct(lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None) -> Any:
     """``tf.linalg.lu_reconstruct``: the matrix."""
     lower, upper = _triangles(operand(lower_upper))
-    found = hf.matmul(lower, upper)
+    product = hf.matmul(lower, upper)
     back = hf.argsort(operand(perm), axis=-1)
-    return hf.take_along_axis(found, hf.broadcast_to(back[..., None], found.shape), axis=-2)
+    return hf.take_along_axis(product, hf.broadcast_to(back[..., None], product.shape), axis=-2)
 
 
 def _bands(diagonals: Any, diagonals_format: str) -> tuple[Any, Any, Any]:
@@ -255,8 +255,8 @@ def tridiagonal_solve(
     b = operand(rhs)
     is_vector = b.ndim == on.ndim
     b = b[..., None] if is_vector else hf.matrix_transpose(b) if transpose_rhs else b
-    found = hf.linalg.solve(_whole(above, on, below), b)
-    return found[..., 0] if is_vector else found
+    solution = hf.linalg.solve(_whole(above, on, below), b)
+    return solution[..., 0] if is_vector else solution
 
 
 def _whole(above: Any, on: Any, below: Any) -> Any:

@@ -38,8 +38,8 @@ def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Any:
     """``tf.math.multiply_no_nan``: 0 where ``y`` is, whatever ``x`` is there."""
     a, b = operands([x, y], [0, 1])
     none = hf.equal(b, 0)
-    found = hf.multiply(hf.where(hf.logical_and(none, hf.logical_not(hf.isfinite(a))), 0, a), b)
-    return hf.where(none, found + 0.0, found)  # which depends on ``y`` there, too
+    product = hf.multiply(hf.where(hf.logical_and(none, hf.logical_not(hf.isfinite(a))), 0, a), b)
+    return hf.where(none, product + 0.0, product)  # which depends on ``y`` there, too
 
 
 def truncatediv(x: Any, y: Any, name: str | None = None) -> Any:
@@ -116,8 +116,8 @@ def reduce_mean(input_tensor: Any, axis: Any = None, keepdims: bool = False, nam
         return hf.mean(x, axis=axes(axis), keepdims=keepdims)
     total = hf.sum(x, axis=axes(axis), dtype=x.dtype, keepdims=True)
     count = hf.sum(hf.ones_like(x), axis=axes(axis), dtype=x.dtype, keepdims=True)
-    found = truncatediv(total, count)
-    return found if keepdims else hf.squeeze(found, axes(axis))
+    mean = truncatediv(total, count)
+    return mean if keepdims else hf.squeeze(mean, axes(axis))
 
 
 def reduce_max(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
@@ -197,12 +197,12 @@ def cumprod(x: Any, axis: int = 0, exclusive: bool = False, reverse: bool = Fals
 def _running(fold: Any, x: Any, axis: Any, exclusive: bool, reverse: bool) -> Any:
     along = axes(axis)
     x = hf.flip(x, along) if reverse else x
-    found = fold(x, axis=along, dtype=x.dtype, include_initial=exclusive)
+    totals = fold(x, axis=along, dtype=x.dtype, include_initial=exclusive)
     if exclusive:
         key = [slice(None)] * x.ndim
         key[along] = slice(None, -1)
-        found = found[tuple(key)]
-    return hf.flip(found, along) if reverse else found
+        totals = totals[tuple(key)]
+    return hf.flip(totals, along) if reverse else totals
 
 
 def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
@@ -244,10 +244,10 @@ def bincount(
     counted = None if weights is None else hf.reshape(operand(weights), (-1,))
     places = hf.expand_dims(hf.arange(rows, dtype=values.dtype), axis=-1) * length + values
     places = hf.where(hf.less(values, length), places, -1)  # what lies beyond is left out
-    found = hf.bincount(hf.reshape(places, (-1,)), counted, length=rows * length)
-    found = hf.astype(found, dtype if counted is None else counted.dtype)
-    found = hf.reshape(found, (rows, length) if axis == -1 and operand(arr).ndim == 2 else (length,))
-    return hf.astype(hf.greater(found, 0), dtype) if binary_output else found
+    counts = hf.bincount(hf.reshape(places, (-1,)), counted, length=rows * length)
+    counts = hf.astype(counts, dtype if counted is None else counted.dtype)
+    counts = hf.reshape(counts, (rows, length) if axis == -1 and operand(arr).ndim == 2 else (length,))
+    return hf.astype(hf.greater(counts, 0), dtype) if binary_output else counts
 
 
 def confusion_matrix(
@@ -308,8 +308,10 @@ def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: 
 def in_top_k(targets: Any, predictions: Any, k: int, name: str | None = None) -> Any:
     """``tf.math.in_top_k``: whether fewer than ``k`` predictions are above the target's."""
     scores, right = operand(predictions), operand(targets)
-    own = hf.take_along_axis(scores, hf.expand_dims(right, axis=-1), axis=-1)
-    return hf.logical_and(hf.sum(hf.astype(scores > own, dtypes.int32), axis=-1) < k, hf.isfinite(own[..., 0]))
+    target_scores = hf.take_along_axis(scores, hf.expand_dims(right, axis=-1), axis=-1)
+    return hf.logical_and(
+        hf.sum(hf.astype(scores > target_scores, dtypes.int32), axis=-1) < k, hf.isfinite(target_scores[..., 0])
+    )
 
 
 def is_non_decreasing(x: Any, name: str | None = None) -> Any:
@@ -366,17 +368,17 @@ def _sharing(function: Any) -> Any:
 
         @hf.custom_gradient
         def extremes(values: Any) -> Any:
-            found = function(values, ids, count)
+            extremes_of_segments = function(values, ids, count)
             inside = ids >= 0
             at = hf.where(inside, ids, 0)
             there = hf.reshape(inside, (*ids.shape, *[1] * (values.ndim - ids.ndim)))
-            taken = hf.logical_and(there, values == hf.take(found, at, axis=0))
+            taken = hf.logical_and(there, values == hf.take(extremes_of_segments, at, axis=0))
 
             def gradient(upstream: Any) -> Any:
                 ties = hf.astype(hf.segment_sum(hf.astype(taken, upstream.dtype), ids, count), upstream.dtype)
                 return hf.where(taken, hf.take(upstream / hf.maximum(ties, 1), at, axis=0), 0)
 
-            return found, gradient
+            return extremes_of_segments, gradient
 
         return extremes(values)
 
@@ -385,14 +387,14 @@ def _sharing(function: Any) -> Any:
 
 def unsorted_segment_max(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
     """``tf.math.unsorted_segment_max``: the smallest number that is finite for a segment without elements."""
-    found = _unsorted(_sharing(hf.segment_max), data, segment_ids, num_segments)
-    return hf.maximum(found, float(ml_dtypes.finfo(found.dtype).min)) if dtypes.is_float(found.dtype) else found
+    maxima = _unsorted(_sharing(hf.segment_max), data, segment_ids, num_segments)
+    return hf.maximum(maxima, float(ml_dtypes.finfo(maxima.dtype).min)) if dtypes.is_float(maxima.dtype) else maxima
 
 
 def unsorted_segment_min(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
     """``tf.math.unsorted_segment_min``: the largest number that is finite for a segment without elements."""
-    found = _unsorted(_sharing(hf.segment_min), data, segment_ids, num_segments)
-    return hf.minimum(found, float(ml_dtypes.finfo(found.dtype).max)) if dtypes.is_float(found.dtype) else found
+    minima = _unsorted(_sharing(hf.segment_min), data, segment_ids, num_segments)
+    return hf.minimum(minima, float(ml_dtypes.finfo(minima.dtype).max)) if dtypes.is_float(minima.dtype) else minima
 
 
 def unsorted_segment_prod(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
@@ -407,9 +409,9 @@ def _of_sorted(folded: Any, name: str) -> Any:
     def segments(data: Any, segment_ids: Any, name: str | None = None) -> Any:
         ids = operand(segment_ids)
         count = _count(segment_ids)
-        found = folded(data, ids, count)
+        folded_values = folded(data, ids, count)
         is_there = hf.bincount(ids, length=count) > 0
-        return hf.where(hf.reshape(is_there, (-1, *[1] * (found.ndim - 1))), found, 0)
+        return hf.where(hf.reshape(is_there, (-1, *[1] * (folded_values.ndim - 1))), folded_values, 0)
 
     segments.__name__ = segments.__qualname__ = name
     segments.__doc__ = f"``tf.math.{name}``: 0 for a segment without elements."

@@ -70,8 +70,8 @@ def batch_normalization(
     """``tf.nn.batch_normalization``."""
     factor = hf.rsqrt(hf.add(operand(variance), variance_epsilon))
     factor = factor if scale is None else hf.multiply(factor, scale)
-    found = hf.multiply(hf.subtract(operand(x), mean), factor)
-    return found if offset is None else hf.add(found, offset)
+    normalized = hf.multiply(hf.subtract(operand(x), mean), factor)
+    return normalized if offset is None else hf.add(normalized, offset)
 
 
 def moments(x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None) -> tuple[Any, Any]:
@@ -91,7 +91,7 @@ def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: Any = None, name: 
     value = operand(x)
     if noise_shape is None or not rate:
         return hf.nn.dropout(value, rate, generator=None if seed is None else generator_of(seed))
-    shape = [own if wanted is None else wanted for own, wanted in zip(value.shape, noise_shape)]
+    shape = [extent if wanted is None else wanted for extent, wanted in zip(value.shape, noise_shape)]
     kept = generator_of(seed).bernoulli(1 - rate, extents(shape))
     return hf.where(kept, hf.multiply(value, 1 / (1 - rate)), 0)
 
@@ -100,16 +100,16 @@ def _inner(sizes: Any, rank: int, data_format: str | None, what: str) -> Any:
     """The numbers of the places' axes, where TensorFlow also takes those of batch and channels."""
     if isinstance(sizes, int) or sizes is None:
         return 1 if sizes is None else sizes
-    given = list(sizes)
-    if len(given) == 1:
-        return given[0]
-    if len(given) == rank + 2:
+    extents_given = list(sizes)
+    if len(extents_given) == 1:
+        return extents_given[0]
+    if len(extents_given) == rank + 2:
         first = data_format is not None and data_format.startswith("NC")
-        outer = given[:2] if first else [given[0], given[-1]]
+        outer = extents_given[:2] if first else [extents_given[0], extents_given[-1]]
         if outer != [1, 1]:
-            raise ArgumentError("nn", f"{what} {given} are over batch or channels too; only places have some.")
-        return tuple(given[2:] if first else given[1:-1])
-    return tuple(given)
+            raise ArgumentError("nn", f"{what} {extents_given} are over batch or channels too; only places have some.")
+        return tuple(extents_given[2:] if first else extents_given[1:-1])
+    return tuple(extents_given)
 
 
 def _padding(padding: Any, data_format: str | None) -> Any:
@@ -120,7 +120,7 @@ def _padding(padding: Any, data_format: str | None) -> Any:
 
 
 def _convolution(rank: int, name: str) -> Any:
-    own = getattr(hf.nn, name)
+    of_nn = getattr(hf.nn, name)
 
     def convolve(
         input: Any, filters: Any, strides: Any = 1, padding: Any = "VALID", data_format: str | None = None,
@@ -128,7 +128,7 @@ def _convolution(rank: int, name: str) -> Any:
     ) -> Any:  # fmt: skip
         x, weights = operands([input, filters], [0, 1])
         steps, gaps = (_inner(v, rank, data_format, "strides") for v in (strides, dilations))
-        return own(x, weights, steps, _padding(padding, data_format), data_format, gaps)
+        return of_nn(x, weights, steps, _padding(padding, data_format), data_format, gaps)
 
     convolve.__name__ = convolve.__qualname__ = name
     convolve.__doc__ = f"``tf.nn.{name}``."
@@ -181,13 +181,13 @@ def conv2d_transpose(
 
 
 def _pooling(rank: int, name: str) -> Any:
-    own = getattr(hf.nn, name)
+    of_nn = getattr(hf.nn, name)
 
     def pool(
         input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None
     ) -> Any:
         sizes, steps = (_inner(v, rank, data_format, "sizes") for v in (ksize, strides))
-        return own(operand(input), sizes, steps, _padding(padding, data_format), data_format)
+        return of_nn(operand(input), sizes, steps, _padding(padding, data_format), data_format)
 
     pool.__name__ = pool.__qualname__ = name
     pool.__doc__ = f"``tf.nn.{name}``."
@@ -271,7 +271,7 @@ def atrous_conv2d(value: Any, filters: Any, rate: int, padding: Any, name: str |
 
 
 def _transposed(rank: int, name: str) -> Any:
-    own = getattr(hf.nn, name)
+    of_nn = getattr(hf.nn, name)
 
     def convolve(
         input: Any, filters: Any, output_shape: Any, strides: Any, padding: Any = "SAME",
@@ -280,7 +280,7 @@ def _transposed(rank: int, name: str) -> Any:
         x, weights = operands([input, filters], [0, 1])
         steps, gaps = (_inner(v, rank, data_format, "strides") for v in (strides, dilations))
         wanted = extents(axes(output_shape))
-        return own(x, weights, wanted, steps, _padding(padding, data_format), data_format, gaps)
+        return of_nn(x, weights, wanted, steps, _padding(padding, data_format), data_format, gaps)
 
     convolve.__name__ = convolve.__qualname__ = name
     convolve.__doc__ = f"``tf.nn.{name}``."
@@ -337,10 +337,10 @@ def max_pool_with_argmax(
     windows = hf.stack([padded[cut] for cut in cuts], axis=-1)
     numbers = hf.stack([numbered[cut] for cut in cuts], axis=-1)
     best = hf.argmax(windows, axis=-1)[..., None]
-    found = hf.take_along_axis(hf.broadcast_to(numbers, windows.shape), best, axis=-1)[..., 0]
+    flat_positions = hf.take_along_axis(hf.broadcast_to(numbers, windows.shape), best, axis=-1)[..., 0]
     if include_batch_in_index:
-        found = found + hf.reshape(hf.arange(n) * (rows * columns * channels), (-1, 1, 1, 1))
-    return hf.take_along_axis(windows, best, axis=-1)[..., 0], hf.astype(found, output_dtype)
+        flat_positions = flat_positions + hf.reshape(hf.arange(n) * (rows * columns * channels), (-1, 1, 1, 1))
+    return hf.take_along_axis(windows, best, axis=-1)[..., 0], hf.astype(flat_positions, output_dtype)
 
 
 def _pair_of(value: Any) -> tuple[int, int]:
@@ -428,7 +428,7 @@ def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> 
     rows, lengths = array_of(labels), array_of(seq_length)
     kept = [[int(v) for k, v in enumerate(row[:n]) if not k or v != row[k - 1]] for row, n in zip(rows, lengths)]
     width = max(map(len, kept), default=0)
-    found = np.zeros((len(kept), width), rows.dtype)
+    collapsed = np.zeros((len(kept), width), rows.dtype)
     for k, row in enumerate(kept):
-        found[k, : len(row)] = row
-    return hf.asarray(found), hf.asarray(np.array([len(row) for row in kept], lengths.dtype))
+        collapsed[k, : len(row)] = row
+    return hf.asarray(collapsed), hf.asarray(np.array([len(row) for row in kept], lengths.dtype))

@@ -75,12 +75,12 @@ def _function(name: str) -> Callable[..., Any]:
     several = name in _JOINING.split()
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        given = args if keep else tuple(_operands(args, several))
+        arguments = args if keep else tuple(_operands(args, several))
         options = {key: _dtype(value) if key == "dtype" else value for key, value in kwargs.items()}
-        result = _tensors(theirs(*given, **options))
-        if isinstance(result, hf.Tensor) and result.dtype == hf.float32 and not _has_floats((given, options)):
-            given, options = hf.tree.map(_wide, (given, options))  # what NumPy makes of integers is float64
-            result = theirs(*given, **options)
+        result = _tensors(theirs(*arguments, **options))
+        if isinstance(result, hf.Tensor) and result.dtype == hf.float32 and not _has_floats((arguments, options)):
+            arguments, options = hf.tree.map(_wide, (arguments, options))  # what NumPy makes of integers is float64
+            result = theirs(*arguments, **options)
         narrow = _settings["prefers_float32"] and "dtype" not in kwargs and not _has_wide(args)
         return hf.tree.map(_narrow, result) if narrow else result
 
@@ -106,11 +106,11 @@ def _tensor(value: Any) -> Any:
     return hf.asarray(array) if is_supported(array.dtype) else value
 
 
-def _tensors(found: Any) -> Any:
-    if isinstance(found, (list, tuple)):
-        return type(found)([_tensors(x) for x in found])
-    is_array = isinstance(found, (np.ndarray, np.generic)) and is_supported(found.dtype)
-    return hf.asarray(np.asarray(found)) if is_array else found
+def _tensors(results: Any) -> Any:
+    if isinstance(results, (list, tuple)):
+        return type(results)([_tensors(x) for x in results])
+    is_array = isinstance(results, (np.ndarray, np.generic)) and is_supported(results.dtype)
+    return hf.asarray(np.asarray(results)) if is_array else results
 
 
 def _has_floats(values: Any) -> bool:

@@ -56,10 +56,10 @@ class Feature:
         float_list: FloatList | None = None,
         int64_list: Int64List | None = None,
     ) -> None:
-        given = [name for name, part in zip(_LISTS, (bytes_list, float_list, int64_list)) if part is not None]
-        if len(given) > 1:
-            raise ArgumentError("train.Feature", f"{' and '.join(given)} are given; a feature is one of them.")
-        self._kind = given[0] if given else None
+        lists = [name for name, part in zip(_LISTS, (bytes_list, float_list, int64_list)) if part is not None]
+        if len(lists) > 1:
+            raise ArgumentError("train.Feature", f"{' and '.join(lists)} are given; a feature is one of them.")
+        self._kind = lists[0] if lists else None
         self.bytes_list = bytes_list or BytesList()
         self.float_list = float_list or FloatList()
         self.int64_list = int64_list or Int64List()
@@ -82,8 +82,8 @@ class Feature:
     def ParseFromString(self, serialized: bytes) -> int:
         """Become the feature of these bytes; returns their number.  Raises DataError for bytes that are none."""
         example = Example.FromString(_example_of(bytes(serialized))) if serialized else Example()
-        found = example.features.feature.get("", Feature())
-        self.__dict__.update(found.__dict__)
+        feature = example.features.feature.get("", Feature())
+        self.__dict__.update(feature.__dict__)
         return len(serialized)
 
     @staticmethod
@@ -135,12 +135,12 @@ class Example:
 
     def ParseFromString(self, serialized: bytes) -> int:
         """Become the example of these bytes; returns their number.  Raises DataError for bytes that are none."""
-        found = {}
+        features = {}
         for name, (number, values) in decoded(bytes(serialized)).items():
             key = list(_LISTS)[number - 1]
             parts: dict[str, Any] = {key: _LISTS[key](values if number == 1 else values.tolist())}
-            found[name] = Feature(**parts)
-        self.features = Features(found)
+            features[name] = Feature(**parts)
+        self.features = Features(features)
         return len(serialized)
 
     @staticmethod
@@ -193,8 +193,8 @@ def parse_single_example(
     serialized: Any, features: Any, example_names: Any = None, name: str | None = None
 ) -> dict[str, Any]:
     """``tf.io.parse_single_example``."""
-    found = hf.data.parse_single_example(serialized, features)
-    return {key: Record(value) if isinstance(value, bytes) else value for key, value in found.items()}
+    values = hf.data.parse_single_example(serialized, features)
+    return {key: Record(value) if isinstance(value, bytes) else value for key, value in values.items()}
 
 
 def parse_example(serialized: Any, features: Any, example_names: Any = None, name: str | None = None) -> Any:

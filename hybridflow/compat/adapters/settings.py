@@ -77,14 +77,14 @@ def _kinds() -> list[tuple[str, str]]:
 
 def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
     """``tf.config.list_physical_devices``."""
-    found = [PhysicalDevice(f"/physical_device:{kind}:{number}", kind) for kind, number in _kinds()]
-    return [one for one in found if device_type in (None, one.device_type)]
+    devices = [PhysicalDevice(f"/physical_device:{kind}:{number}", kind) for kind, number in _kinds()]
+    return [one for one in devices if device_type in (None, one.device_type)]
 
 
 def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
     """``tf.config.list_logical_devices``."""
-    found = [LogicalDevice(f"/device:{kind}:{number}", kind) for kind, number in _kinds()]
-    return [one for one in found if device_type in (None, one.device_type)]
+    devices = [LogicalDevice(f"/device:{kind}:{number}", kind) for kind, number in _kinds()]
+    return [one for one in devices if device_type in (None, one.device_type)]
 
 
 def set_intra_op_parallelism_threads(num_threads: int) -> None:
@@ -120,8 +120,8 @@ def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: Any =
 
 def gpu_device_name() -> str:
     """``tf.test.gpu_device_name``: empty where there is none."""
-    found = list_logical_devices("GPU")
-    return found[0].name if found else ""
+    gpus = list_logical_devices("GPU")
+    return gpus[0].name if gpus else ""
 
 
 def is_built_with_cuda() -> bool:
@@ -236,8 +236,8 @@ def get_build_info() -> dict[str, Any]:
 class Settings:
     """Options that mean nothing here: they are kept as attributes."""
 
-    def __init__(self, *given: Any, **options: Any) -> None:
-        self.given = given
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self.given = arguments
         for name, value in options.items():
             setattr(self, name, value)
 
@@ -282,8 +282,8 @@ def get_device_policy() -> str:
 
 def get_memory_info(device: str) -> dict[str, int]:
     """``tf.config.experimental.get_memory_info``: bytes in use; the peak is those, and what is kept for reuse."""
-    found = hf.memory.stats()
-    return {"current": found.live, "peak": found.live + found.cached}
+    stats = hf.memory.stats()
+    return {"current": stats.live, "peak": stats.live + stats.cached}
 
 
 def get_memory_usage(device: str) -> int:

@@ -18,11 +18,11 @@ def _of_floats(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """The function of ``hf.special``, which TensorFlow has for floats alone."""
 
     def call(*args: Any) -> Any:
-        given = operands(args, range(len(args)))
-        kind = next((x.dtype for x in given if hasattr(x, "dtype")), None)
+        tensors = operands(args, range(len(args)))
+        kind = next((x.dtype for x in tensors if hasattr(x, "dtype")), None)
         if kind is None or not dtypes.is_float(kind):
             raise DTypeError(f"math.{name}", f"the operand is {kind}; it must be a float.")
-        return function(*map(operand, given))
+        return function(*map(operand, tensors))
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"``tf.math.{name}``: {function.__doc__}"
@@ -74,9 +74,9 @@ def cumulative_logsumexp(
     """``tf.math.cumulative_logsumexp``."""
     value = operand(x)
     value = hf.flip(value, axis=axis) if reverse else value
-    found = hf.cumlogsumexp(value, axis)
+    sums = hf.cumlogsumexp(value, axis)
     if exclusive:
-        first = hf.full_like(hf.take(found, np.array([0]), axis=axis), -math.inf)
-        kept = hf.take(found, hf.arange(value.shape[axis] - 1), axis=axis)
-        found = hf.concat([first, kept], axis=axis)
-    return hf.flip(found, axis=axis) if reverse else found
+        first = hf.full_like(hf.take(sums, np.array([0]), axis=axis), -math.inf)
+        kept = hf.take(sums, hf.arange(value.shape[axis] - 1), axis=axis)
+        sums = hf.concat([first, kept], axis=axis)
+    return hf.flip(sums, axis=axis) if reverse else sums

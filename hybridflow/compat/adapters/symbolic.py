@@ -22,11 +22,11 @@ def over_symbols(function: Callable[..., Any]) -> Callable[..., Any]:
         places = [k for k, leaf in enumerate(leaves) if isinstance(leaf, Symbol)]
 
         def apply(inputs: Any) -> Any:
-            given = list(leaves)
+            filled = list(leaves)
             for place, value in zip(places, inputs if len(places) > 1 else [inputs]):
-                given[place] = value
-            own, named = pytree.unflatten(structure, given)
-            return function(*own, **named)
+                filled[place] = value
+            args_filled, named = pytree.unflatten(structure, filled)
+            return function(*args_filled, **named)
 
         symbols = [leaves[place] for place in places]
         return hf.layers.Lambda(apply)(symbols if len(symbols) > 1 else symbols[0])

@@ -167,8 +167,8 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None 
     """``tf.constant``: Python's ints become int32, or int64 where they do not fit, and NumPy's values keep their
     dtype."""
     dtype = None if dtype is None else as_dtype(dtype)
-    found = hf.constant(value, dtype, None if shape is None else extents(shape))
-    return found if dtype is not None else _as_made(found, value)
+    tensor = hf.constant(value, dtype, None if shape is None else extents(shape))
+    return tensor if dtype is not None else _as_made(tensor, value)
 
 
 def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None) -> Any:
@@ -177,20 +177,20 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
         dtype = dtype_hint
     if isinstance(value, hf.Tensor) and dtype is None:
         return value
-    found = hf.asarray(value, dtype)
-    return found if dtype is not None else _as_made(found, value)
+    tensor = hf.asarray(value, dtype)
+    return tensor if dtype is not None else _as_made(tensor, value)
 
 
-def _as_made(found: Any, value: Any) -> Any:
+def _as_made(tensor: Any, value: Any) -> Any:
     """A tensor of ``value`` in the dtype that TensorFlow gives it."""
-    if found.dtype != dtypes.int64 or not _is_of_ints(value):
-        return found
+    if tensor.dtype != dtypes.int64 or not _is_of_ints(value):
+        return tensor
     if type(value) is int or not isinstance(value, Sequence):
         fits = not isinstance(value, int) or -(2**31) <= value < 2**31
     else:
         array = np.asarray(value, object)
         fits = all(isinstance(v, Operators | Dim) or -(2**31) <= v < 2**31 for v in array.flat)
-    return hf.astype(found, dtypes.int32) if fits else found
+    return hf.astype(tensor, dtypes.int32) if fits else tensor
 
 
 def _is_of_ints(value: Any) -> bool:
@@ -219,9 +219,9 @@ def operands(args: Sequence[Any], places: Iterable[int]) -> list[Any]:
     dtype = known[0].dtype
     for k in places:
         if isinstance(args[k], (list, tuple, np.ndarray)):
-            made = convert_to_tensor(args[k])
-            holds = dtypes.is_float(dtype) or (dtypes.is_integer(dtype) and dtypes.is_integer(made.dtype))
-            result[k] = hf.astype(made, dtype) if holds else made
+            tensor = convert_to_tensor(args[k])
+            holds = dtypes.is_float(dtype) or (dtypes.is_integer(dtype) and dtypes.is_integer(tensor.dtype))
+            result[k] = hf.astype(tensor, dtype) if holds else tensor
     return result
 
 
@@ -269,8 +269,8 @@ class TensorShape(Shape):
         return TensorShape([b if a is None else a for a, b in zip(self, TensorShape(other))])
 
     def __getitem__(self, key: Any) -> Any:
-        found = tuple.__getitem__(self, key)
-        return TensorShape(found) if isinstance(key, slice) else found
+        extents = tuple.__getitem__(self, key)
+        return TensorShape(extents) if isinstance(key, slice) else extents
 
     def __add__(self, other: Any) -> TensorShape:
         return self.concatenate(other)
@@ -348,8 +348,8 @@ class Extents(tuple):
         return hf.asarray(list(self), dtypes.int32)
 
     def __getitem__(self, key: Any) -> Any:
-        found = tuple.__getitem__(self, key)
-        return Extents(found) if isinstance(key, slice) else found
+        extents = tuple.__getitem__(self, key)
+        return Extents(extents) if isinstance(key, slice) else extents
 
     def __add__(self, other: Any) -> Any:
         return self.tensor + other
@@ -368,10 +368,10 @@ class Extents(tuple):
 
 def shape(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> Any:
     """``tf.shape``: an int32 tensor; in a traced function the extents themselves."""
-    found = operand(input).shape
+    extents = operand(input).shape
     if now().trace is not None:
-        return Extents(found)
-    return hf.asarray(np.asarray(found, np.int64), out_type)
+        return Extents(extents)
+    return hf.asarray(np.asarray(extents, np.int64), out_type)
 
 
 def shape_n(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> list[Any]:
@@ -442,8 +442,8 @@ def extents(shape: Any) -> Any:
 def axes(axis: Any) -> Any:
     """An axis, or several, that TensorFlow also takes as a tensor or a list."""
     if isinstance(axis, (Operators, np.ndarray)):
-        found = array_of(axis).tolist()
-        return tuple(found) if isinstance(found, list) else found
+        numbers = array_of(axis).tolist()
+        return tuple(numbers) if isinstance(numbers, list) else numbers
     return tuple(axis) if isinstance(axis, list) else axis
 
 
@@ -472,8 +472,8 @@ def _variable(
     value = initial_value() if callable(initial_value) else initial_value
     if value is None:
         raise ArgumentError("Variable", "there is no initial_value.")
-    made = hf.Variable(convert_to_tensor(value, dtype), trainable is not False, None, f"{name or 'Variable'}:0")
-    return made if constraint is None else made._rule(None, constraint)
+    variable = hf.Variable(convert_to_tensor(value, dtype), trainable is not False, None, f"{name or 'Variable'}:0")
+    return variable if constraint is None else variable._rule(None, constraint)
 
 
 Variable = Facade(hf.Variable, _variable)

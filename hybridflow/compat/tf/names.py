@@ -57,8 +57,8 @@ def absent() -> dict[str, str]:
 def inner_rooms(room: str) -> list[str]:
     """The rooms in a room, by their last names."""
     start = "" if room == "." else f"{room}."
-    found = {name[len(start) :].partition(".")[0] for name in rooms() if name != "." and name.startswith(start)}
-    return sorted(found - {""})
+    rooms_inside = {name[len(start) :].partition(".")[0] for name in rooms() if name != "." and name.startswith(start)}
+    return sorted(rooms_inside - {""})
 
 
 @functools.cache
@@ -68,10 +68,10 @@ def function_of(name: str) -> Any:
     entry = rooms().get(room or ".", {}).get(last)
     if entry is None:
         raise AttributeError(missing(room or ".", last))
-    found = entry.resolve(last)
-    if name.startswith("keras.ops.") and isinstance(found, types.FunctionType):
-        found = importlib.import_module("hybridflow.compat.adapters.symbolic").over_symbols(found)
-    return _recorders[-1](name, found) if _recorders else found
+    function = entry.resolve(last)
+    if name.startswith("keras.ops.") and isinstance(function, types.FunctionType):
+        function = importlib.import_module("hybridflow.compat.adapters.symbolic").over_symbols(function)
+    return _recorders[-1](name, function) if _recorders else function
 
 
 _recorders: list[Callable[[str, Any], Any]] = []  # at most one
@@ -102,13 +102,13 @@ def missing(room: str, name: str) -> str:
 
 def room(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """``__getattr__``, ``__dir__`` and ``__all__`` of a module of this package; ``fill`` puts the names there."""
-    own = module.removeprefix(TF).lstrip(".") or "."
-    listed = sorted({*rooms().get(own, ()), *inner_rooms(own)})
+    namespace = module.removeprefix(TF).lstrip(".") or "."
+    listed = sorted({*rooms().get(namespace, ()), *inner_rooms(namespace)})
 
     def get(name: str) -> Any:
-        if name in _LATER.get(own, ()):
-            return importlib.import_module(_LATER[own][name])
-        raise AttributeError(name if name.startswith("__") else missing(own, name))
+        if name in _LATER.get(namespace, ()):
+            return importlib.import_module(_LATER[namespace][name])
+        raise AttributeError(name if name.startswith("__") else missing(namespace, name))
 
     return get, lambda: listed, listed
 
@@ -118,7 +118,7 @@ def fill() -> None:
 
     At once and not when they are used, since that may be in a function while it is traced.
     """
-    for own, entries in rooms().items():
-        module = importlib.import_module(TF if own == "." else f"{TF}.{own}")
+    for namespace, entries in rooms().items():
+        module = importlib.import_module(TF if namespace == "." else f"{TF}.{namespace}")
         for name in entries:
-            setattr(module, name, function_of(name if own == "." else f"{own}.{name}"))
+            setattr(module, name, function_of(name if namespace == "." else f"{namespace}.{name}"))

@@ -234,10 +234,10 @@ def _recorded(module: Any) -> Any:
     """What hybridflow has under a name that nothing here has: recorded, as an operation of a type like its name."""
 
     def look_up(name: str) -> Any:
-        found = getattr(module, name, None) if name in dir(module) else None
-        if not callable(found) or isinstance(found, type):
+        value = getattr(module, name, None) if name in dir(module) else None
+        if not callable(value) or isinstance(value, type):
             return None
-        return _Recorded(found, _old.type_of(name), name)
+        return _Recorded(value, _old.type_of(name), name)
 
     return look_up
 
@@ -376,22 +376,22 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    own = {name for name, found in globals().items() if not name.startswith("_") and not _is_inside(found)}
-    return sorted({"errors", *own, *_NAMES})
+    public = {name for name, value in globals().items() if not name.startswith("_") and not _is_inside(value)}
+    return sorted({"errors", *public, *_NAMES})
 
 
-def _is_inside(found: Any) -> Any:
+def _is_inside(value: Any) -> Any:
     """Whether it is one of the modules that make these names, which importing puts among them."""
-    return isinstance(found, _types.ModuleType) and found.__name__.startswith(f"{__name__}.")
+    return isinstance(value, _types.ModuleType) and value.__name__.startswith(f"{__name__}.")
 
 
-def _recording(name: str, found: Any) -> Any:
+def _recording(name: str, value: Any) -> Any:
     """A function of ``hybridflow.compat.tf`` as one that records, too, where a graph is open."""
     room, _, last = name.rpartition(".")
-    if room not in ("", "math", "nn", "linalg", "random") or not isinstance(found, _types.FunctionType):
-        return found
-    own = _functions.TABLE.get(last)
-    return _Recorded(found, own.type if isinstance(own, _Recorded) else _old.type_of(last), by_default=False)
+    if room not in ("", "math", "nn", "linalg", "random") or not isinstance(value, _types.FunctionType):
+        return value
+    recorded = _functions.TABLE.get(last)
+    return _Recorded(value, recorded.type if isinstance(recorded, _Recorded) else _old.type_of(last), by_default=False)
 
 
 _tf_names.let_record(_recording)

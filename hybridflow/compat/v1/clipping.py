@@ -26,7 +26,7 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None) -> Any:
 
 _global_norm = Recorded(lambda tensors: clipping.global_norm(tensors), "GlobalNorm", "global_norm")
 _clip_all = Recorded(
-    lambda tensors, norm, own: list(clipping.clip_by_global_norm(tensors, norm, own)[0]),
+    lambda tensors, norm, use_norm: list(clipping.clip_by_global_norm(tensors, norm, use_norm)[0]),
     "ClipByGlobalNorm",
     "clip_by_global_norm",
 )

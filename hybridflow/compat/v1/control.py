@@ -41,7 +41,7 @@ def _built(
         kept = [leaf for leaf in leaves if leaf is not None and not isinstance(leaf, Operation)]
         tensors = [_result(leaf) for leaf in kept]
     body.close(tensors, ops)
-    return body, lambda found: pytree.unflatten(structure, like(kept, found))
+    return body, lambda results: pytree.unflatten(structure, like(kept, results))
 
 
 def _result(leaf: Any) -> Tensor:
@@ -74,8 +74,8 @@ def _note(op: Operation, bodies: Sequence[Body]) -> Operation:
 
 
 def _call(body: Body, run: Any, known: dict[Tensor, Any], values: Sequence[Any]) -> list[Any]:
-    found = body.call(run, [known[t] for t in body.captured], values)
-    return [as_value(x._read() if isinstance(x, Held) else x) for x in found]
+    results = body.call(run, [known[t] for t in body.captured], values)
+    return [as_value(x._read() if isinstance(x, Held) else x) for x in results]
 
 
 def cond(
@@ -157,8 +157,8 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: s
     every = functions if default is None else [*functions, default]
 
     def choose(which: Any, taken: Sequence[Callable[[], Any]]) -> Any:
-        own = dict(zip(numbers, taken))
-        return control_cond.switch_case(which, own, default=None if default is None else taken[-1])
+        by_number = dict(zip(numbers, taken))
+        return control_cond.switch_case(which, by_number, default=None if default is None else taken[-1])
 
     return _branching(as_graph_tensor(branch_index), every, name, choose)
 
@@ -182,8 +182,8 @@ def while_loop(
     several = isinstance(loop_vars, (list, tuple))
 
     def arranged(tensors: Sequence[Tensor]) -> Any:
-        found = pytree.unflatten(structure, like(leaves, tensors))
-        return found if several else (found,)
+        arranged_values = pytree.unflatten(structure, like(leaves, tensors))
+        return arranged_values if several else (arranged_values,)
 
     with graph.name_scope(name or "while") as scope:
         infos = _opened([t.info for t in start], shape_invariants)
@@ -203,21 +203,21 @@ def while_loop(
             known = dict(zip(captured, values[len(start) :]))
             held = tuple([as_value(x) for x in values[: len(start)]])
             run_loop = grown if grows else loops.while_loop
-            found = run_loop(
+            results = run_loop(
                 lambda *now: _call(condition, run, known, now)[0],
                 lambda *now: tuple(_call(iteration, run, known, now)),
                 held,
                 maximum_iterations,
             )
-            return list(found)
+            return list(results)
 
         results = [_merged(a, b.info) for a, b in zip(infos, iteration.results)]
         op = _note(graph.add("While", "While", [*start, *captured], results, compute), bodies)
         op.is_eager = op.is_eager or grows
-    found = pytree.unflatten(structure, like(leaves, op.outputs))
+    arranged_values = pytree.unflatten(structure, like(leaves, op.outputs))
     if several and len(op.outputs) == 1 and not return_same_structure:
-        return pytree.flatten(found)[0][0]
-    return list(found) if isinstance(loop_vars, list) else found
+        return pytree.flatten(arranged_values)[0][0]
+    return list(arranged_values) if isinstance(loop_vars, list) else arranged_values
 
 
 def _check_kept(start: Sequence[Tensor], after: Sequence[Tensor]) -> None:

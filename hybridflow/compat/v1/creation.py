@@ -60,8 +60,8 @@ def linspace(start: Any, stop: Any, num: Any) -> Any:
 
 @op("Eye")
 def eye(num_rows: Any, num_columns: Any = None, batch_shape: Any = None, dtype: Any = dtypes.float32) -> Any:
-    found = hf.eye(num_rows, num_columns, dtype=kind_of(dtype))
-    return found if batch_shape is None else hf.broadcast_to(found, (*as_extents(batch_shape), *found.shape))
+    identity = hf.eye(num_rows, num_columns, dtype=kind_of(dtype))
+    return identity if batch_shape is None else hf.broadcast_to(identity, (*as_extents(batch_shape), *identity.shape))
 
 
 @op("OneHot")

@@ -30,8 +30,8 @@ def _computed(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         with computing():
-            found = function(*args, **kwargs)
-            return found._make([]) if isinstance(found, Dataset) else found
+            result = function(*args, **kwargs)
+            return result._make([]) if isinstance(result, Dataset) else result
 
     return call
 
@@ -85,14 +85,14 @@ class Dataset:
             others = [x for x in leaves if isinstance(x, Dataset)]
 
             def make(values: Sequence[Any]) -> data.Dataset:
-                given = list(values)
+                rest = list(values)
                 filled = list(leaves)
-                source, given = self._make(given[: len(self._inputs)]), given[len(self._inputs) :]
+                source, rest = self._make(rest[: len(self._inputs)]), rest[len(self._inputs) :]
                 for k, leaf in enumerate(filled):
                     if isinstance(leaf, Dataset):
-                        filled[k], given = leaf._make(given[: len(leaf._inputs)]), given[len(leaf._inputs) :]
-                own, named = pytree.unflatten(structure, filled)
-                result: data.Dataset = getattr(source, name)(*own, **named)
+                        filled[k], rest = leaf._make(rest[: len(leaf._inputs)]), rest[len(leaf._inputs) :]
+                args_filled, named = pytree.unflatten(structure, filled)
+                result: data.Dataset = getattr(source, name)(*args_filled, **named)
                 return result
 
             return Dataset([*self._inputs, *(t for other in others for t in other._inputs)], make)
@@ -145,9 +145,9 @@ class _OfFiles(Dataset):
         num_parallel_reads: int | None = None,
         name: str | None = None,
     ) -> None:
-        given = [filenames] if is_symbolic(filenames) else []
+        symbolic = [filenames] if is_symbolic(filenames) else []
         how = compression_type, buffer_size, num_parallel_reads
-        super().__init__(given, lambda values: self._kind(_paths(values[0] if given else filenames), *how))
+        super().__init__(symbolic, lambda values: self._kind(_paths(values[0] if symbolic else filenames), *how))
 
 
 class TextLineDataset(_OfFiles):
@@ -221,10 +221,12 @@ class Iterator:
         shapes = (
             [None] * len(types) if output_shapes is None else pytree.flatten_up_to(structure, output_shapes, "shapes")
         )
-        found = [x[1] if isinstance(x, tuple) and len(x) == 2 and isinstance(x[0], str) else x for x in shapes]
+        component_shapes = [
+            x[1] if isinstance(x, tuple) and len(x) == 2 and isinstance(x[0], str) else x for x in shapes
+        ]
         return Iterator(
             pytree.unflatten(
-                structure, [Info(None if s is None else tuple(s), kind_of(t)) for t, s in zip(types, found)]
+                structure, [Info(None if s is None else tuple(s), kind_of(t)) for t, s in zip(types, component_shapes)]
             )
         )
 
@@ -298,8 +300,8 @@ class Iterator:
                 return self._held(state).next(self.name)
             handle = values[0].item() if isinstance(values[0], np.ndarray) else values[0]
             name = handle.decode() if isinstance(handle, bytes) else str(handle)
-            found: _Begun = state.resource(("iterator", name), lambda: _unknown(name))
-            return found.next(name)
+            iterator: _Begun = state.resource(("iterator", name), lambda: _unknown(name))
+            return iterator.next(name)
 
         inputs = [] if self._handle is None else [self._handle]
         op = default_graph().add("IteratorGetNext", name or "IteratorGetNext", inputs, infos, compute)

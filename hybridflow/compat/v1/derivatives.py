@@ -55,8 +55,8 @@ def gradients(
     result: list[Any] = [None] * len(sources)
     with graph.name_scope(name):
         if connected:
-            made = _recorded(graph, Request(targets, [sources[k] for k in connected], constants), weights)
-            for k, gradient in zip(connected, made):
+            computed = _recorded(graph, Request(targets, [sources[k] for k in connected], constants), weights)
+            for k, gradient in zip(connected, computed):
                 result[k] = gradient
         if str(unconnected_gradients).lower().endswith("zero"):
             result = [tf["zeros_like"](_tensor_of(x)) if g is None else g for x, g in zip(sources, result)]
@@ -65,24 +65,24 @@ def gradients(
 
 def _recorded(graph: Graph, request: Request, weights: Sequence[Any]) -> list[Tensor]:
     count, places = len(request.targets), [k for k, w in enumerate(weights) if w is not None]
-    given = [convert_to_tensor(weights[k], request.targets[k].dtype, "grad_ys") for k in places]
+    weights_given = [convert_to_tensor(weights[k], request.targets[k].dtype, "grad_ys") for k in places]
     tensors = [x for x in request.sources if isinstance(x, Tensor)]
 
     def compute(run: Any, values: Sequence[Any]) -> list[Any]:
         targets = [as_value(value) for value in values[:count]]
-        rest = iter(values[count + len(given) :])
+        rest = iter(values[count + len(weights_given) :])
         sources = [next(rest) if isinstance(x, Tensor) else run.held(x) for x in request.sources]
-        own: Any = None
+        weights: Any = None
         if places:
-            own = [None] * count
-            for k, value in zip(places, values[count : count + len(given)]):
-                own[k] = value
-            own = [zeros_like(t) + 1 if w is None else w for t, w in zip(targets, own)]
-        result: list[Any] = run.gradient(targets, sources, own)
+            weights = [None] * count
+            for k, value in zip(places, values[count : count + len(weights_given)]):
+                weights[k] = value
+            weights = [zeros_like(t) + 1 if w is None else w for t, w in zip(targets, weights)]
+        result: list[Any] = run.gradient(targets, sources, weights)
         return result
 
     infos = [Info(_tensor_of(x).info.shape, _tensor_of(x).dtype) for x in request.sources]
-    inputs = [*request.targets, *given, *tensors]
+    inputs = [*request.targets, *weights_given, *tensors]
     with graph.control_dependencies(None):
         op = graph.add("SymbolicGradient", "grad", inputs, infos, compute)
     op.source = request

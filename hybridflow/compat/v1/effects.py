@@ -42,8 +42,8 @@ def py_func(
     def compute(run: Any, values: Sequence[Any]) -> list[Any]:
         shapes = [t.info.shape for t in op.outputs]
         specs: list[Any] = [d if s is None or None in s else TensorSpec(s, d) for s, d in zip(shapes, dtypes)]
-        found = numpy_function(func, [as_value(x) for x in values], specs if several else specs[0], stateful)
-        return list(found) if isinstance(found, (list, tuple)) else [found]
+        results = numpy_function(func, [as_value(x) for x in values], specs if several else specs[0], stateful)
+        return list(results) if isinstance(results, (list, tuple)) else [results]
 
     op = default_graph().add("PyFunc", name or "PyFunc", inputs, [Info(None, d) for d in dtypes], compute)
     return list(op.outputs) if several else op.outputs[0]
@@ -53,9 +53,9 @@ def _of_texts(func: Callable[..., Any], inputs: Sequence[Any], dtypes: Sequence[
     """The same where texts go in or come out: computed on the host."""
 
     def compute(*arrays: Any) -> list[Any]:
-        found = func(*arrays)
-        found = [] if found is None and not dtypes else found
-        values = list(found) if isinstance(found, (list, tuple)) else [found]
+        results = func(*arrays)
+        results = [] if results is None and not dtypes else results
+        values = list(results) if isinstance(results, (list, tuple)) else [results]
         return [encoded(x) if d == STRING else np.asarray(x, d) for x, d in zip(values, dtypes)]
 
     result = on_host("PyFunc", name or "PyFunc", inputs, [Info(None, d) for d in dtypes], compute)
@@ -130,9 +130,9 @@ def setdiff1d(x: Any, y: Any, index_dtype: Any = np.int32, name: str | None = No
     values, others = convert_to_tensor(x), convert_to_tensor(y)
     kinds = [Info((None,), values.dtype), Info((None,), np.dtype(kind_of(index_dtype)))]
 
-    def compute(own: np.ndarray, other: np.ndarray) -> list[Any]:
-        places = np.flatnonzero(~np.isin(own, other))
-        return [own[places], places.astype(kind_of(index_dtype))]
+    def compute(kept_from: np.ndarray, other: np.ndarray) -> list[Any]:
+        places = np.flatnonzero(~np.isin(kept_from, other))
+        return [kept_from[places], places.astype(kind_of(index_dtype))]
 
     return arrays.ListDiff(*on_host("ListDiff", name, [values, others], kinds, compute))
 
@@ -173,10 +173,10 @@ def _checking(name: str) -> Callable[..., Operation]:
         places = [k for k, x in enumerate(tensors) if is_symbolic(x)]
 
         def compute(run: Any, values: Sequence[Any]) -> list[Any]:
-            given = list(tensors)
+            tensors_filled = list(tensors)
             for place, value in zip(places, values):
-                given[place] = as_value(value)
-            check(*given, message=message, **options)
+                tensors_filled[place] = as_value(value)
+            check(*tensors_filled, message=message, **options)
             return []
 
         inputs = [tensors[k] for k in places]
@@ -242,9 +242,9 @@ def py_function(func: Callable[..., Any], inp: Sequence[Any], Tout: Any, name: s
 
     def call(*arrays: np.ndarray) -> Any:
         with computing():
-            found = func(*[asarray(x) for x in arrays])
-            several = isinstance(found, (list, tuple))
-            values = [x.numpy() if hasattr(x, "numpy") else np.asarray(x) for x in (found if several else [found])]
+            results = func(*[asarray(x) for x in arrays])
+            several = isinstance(results, (list, tuple))
+            values = [x.numpy() if hasattr(x, "numpy") else np.asarray(x) for x in (results if several else [results])]
         return values if several else values[0]
 
     return py_func(call, inp, Tout, name=name or "EagerPyFunc")

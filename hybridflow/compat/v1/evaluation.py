@@ -24,31 +24,31 @@ def needed(targets: Iterable[Any], fed: Iterable[Tensor], body: Any = None) -> t
 
     What is fed is not computed.  Of operations that may run in any order, those made earlier come first.
     """
-    given = set(fed)
+    known = set(fed)
     outside: set[Tensor] = set()
-    found: set[Operation] = set()
+    ops: set[Operation] = set()
     waiting = list(targets)
     while waiting:
         target = waiting.pop()
         if isinstance(target, Tensor):
-            if target in given:
+            if target in known:
                 continue
             if target.op.body is not body:
                 outside.add(target)
                 continue
         op = target.op if isinstance(target, Tensor) else target
-        if op in found or op.body is not body:
+        if op in ops or op.body is not body:
             continue
-        found.add(op)
+        ops.add(op)
         waiting += [*op.inputs, *op.control_inputs]
-    return _ordered(found, given), outside
+    return _ordered(ops, known), outside
 
 
-def _ordered(ops: set[Operation], given: set[Tensor]) -> list[Operation]:
+def _ordered(ops: set[Operation], known: set[Tensor]) -> list[Operation]:
     after: dict[Operation, list[Operation]] = {op: [] for op in ops}
     missing: dict[Operation, int] = {}
     for op in ops:
-        before = {t.op for t in op.inputs if t not in given and t.op in ops}
+        before = {t.op for t in op.inputs if t not in known and t.op in ops}
         before.update(c for c in op.control_inputs if c in ops)
         missing[op] = len(before)
         for other in before:
@@ -156,8 +156,8 @@ class Run:
                 self._keep(tensor, value)
             return
         values = [self.value(tensor) for tensor in op.inputs]
-        found = op.compute(self, values)
-        for tensor, value in zip(op.outputs, found):
+        results = op.compute(self, values)
+        for tensor, value in zip(op.outputs, results):
             if tensor not in self._fed:
                 self._keep(tensor, value)
 

@@ -60,16 +60,16 @@ class Feed:
             raise ValueError(f"Cannot feed {value!r:.60} to the tensor {self._tensor.name!r}: {error}") from None
         shape = self._shape
         if shape is not None:
-            own = array.shape
-            fits = len(own) == len(shape)
+            actual = array.shape
+            fits = len(actual) == len(shape)
             if fits:
-                for extent, wanted in zip(own, shape):
+                for extent, wanted in zip(actual, shape):
                     if wanted is not None and wanted != extent:
                         fits = False
                         break
             if not fits:
                 raise ValueError(
-                    f"Cannot feed value of shape {own} for Tensor {self._tensor.name!r}, which has shape "
+                    f"Cannot feed value of shape {actual} for Tensor {self._tensor.name!r}, which has shape "
                     f"'{self._tensor.shape}'"
                 )
         return array
@@ -96,9 +96,11 @@ def fetched(graph: Graph, fetches: Any, places: list[Any]) -> Callable[[Any], An
     try:
         places.append(graph.as_graph_element(fetches))
     except (TypeError, ValueError, KeyError) as error:
-        own: type[Exception] = TypeError if isinstance(error, TypeError) else ValueError
+        error_kind: type[Exception] = TypeError if isinstance(error, TypeError) else ValueError
         text = error.args[0] if error.args else error
-        raise own(f"Fetch argument {fetches!r} has invalid type {type(fetches)} or cannot be fetched: {text}") from None
+        raise error_kind(
+            f"Fetch argument {fetches!r} has invalid type {type(fetches)} or cannot be fetched: {text}"
+        ) from None
     return next
 
 

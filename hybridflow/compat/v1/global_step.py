@@ -21,15 +21,15 @@ def create_global_step(graph: Any = None) -> Variable:
 
 
 def get_global_step(graph: Any = None) -> Any:
-    found = default_graph().get_collection(GLOBAL_STEP)
-    if found:
-        return found[0]
+    steps = default_graph().get_collection(GLOBAL_STEP)
+    if steps:
+        return steps[0]
     return next((v for v in default_graph().get_collection(GLOBAL) if v.name == "global_step:0"), None)
 
 
 def get_or_create_global_step(graph: Any = None) -> Any:
-    found = get_global_step()
-    return create_global_step() if found is None else found
+    step = get_global_step()
+    return create_global_step() if step is None else step
 
 
 def global_step(sess: Any, global_step_tensor: Any) -> int:

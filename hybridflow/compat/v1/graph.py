@@ -105,8 +105,8 @@ class Graph:
     def _near(self, name: str) -> str:
         import difflib
 
-        found = difflib.get_close_matches(name, self._by_name, 1)
-        return f" Did you mean {found[0]!r}?" if found else ""
+        near = difflib.get_close_matches(name, self._by_name, 1)
+        return f" Did you mean {near[0]!r}?" if near else ""
 
     def as_graph_element(self, value: Any, allow_tensor: bool = True, allow_operation: bool = True) -> Any:
         """A tensor or operation, given itself, its name, or a variable.  Raises TypeError, ValueError or KeyError."""
@@ -186,8 +186,8 @@ class Graph:
         if control_inputs is None:
             self._controls = ()
         else:
-            found = [self.as_graph_element(x) for x in control_inputs]
-            ops = [x.op if isinstance(x, Tensor) else x for x in found]
+            elements = [self.as_graph_element(x) for x in control_inputs]
+            ops = [x.op if isinstance(x, Tensor) else x for x in elements]
             self._controls = (*before, *(op for op in dict.fromkeys(ops) if op not in before))
         try:
             yield

@@ -48,15 +48,15 @@ def initializer_of(kind: str, *names: str, **defaults: Any) -> Callable[..., Ini
     """An initializer of hybridflow's as one of graphs: its arguments by name, in TensorFlow's order."""
 
     def make(*args: Any, **kwargs: Any) -> Initial:
-        given = {**defaults, **dict(zip(names, args)), **kwargs}
-        seed = given.pop("seed", None)
-        given.pop("dtype", None)
-        if given.get("distribution") == "normal":
-            given["distribution"] = "truncated_normal"
+        options = {**defaults, **dict(zip(names, args)), **kwargs}
+        seed = options.pop("seed", None)
+        options.pop("dtype", None)
+        if options.get("distribution") == "normal":
+            options["distribution"] = "truncated_normal"
         factory = getattr(initializers, kind)
         if kind in ("Zeros", "Ones", "Constant", "Identity"):
-            return Initial(lambda _: factory(**given))
-        return Initial(lambda chosen: factory(**given, seed=chosen), seed)
+            return Initial(lambda _: factory(**options))
+        return Initial(lambda chosen: factory(**options, seed=chosen), seed)
 
     make.__name__ = kind
     FACTORIES.add(make)

@@ -30,21 +30,21 @@ def connect(layer: Any, args: Any, kwargs: Any) -> Any:
     graph = inputs[0].graph
 
     def called(values: Sequence[Any]) -> Any:
-        given = list(leaves)
+        filled = list(leaves)
         for place, value in zip(places, values):
-            given[place] = value
-        own, named = pytree.unflatten(structure, given)
-        return layer(*own, **named)
+            filled[place] = value
+        args_filled, named = pytree.unflatten(structure, filled)
+        return layer(*args_filled, **named)
 
     with computing():
         results, nested = pytree.flatten(called([_symbol(layer, t) for t in inputs]))
     weights = _weights(graph, layer)
 
     def compute(run: Any, values: Sequence[Any]) -> list[Any]:
-        with computing(), _lent(layer, {id(own): run.variable(held) for own, held in weights}):
+        with computing(), _lent(layer, {id(variable): run.variable(held) for variable, held in weights}):
             return pytree.flatten(called(values[: len(inputs)]))[0]
 
-    infos = [Info(tuple(found.shape), found.dtype) for found in results]
+    infos = [Info(tuple(output.shape), output.dtype) for output in results]
     reads = [held.value() for _, held in weights]
     op = graph.add(type(layer).__name__, layer.name, [*inputs, *reads], infos, compute)
     if kwargs.get("training") is not None and kwargs["training"] is not False:
@@ -60,16 +60,16 @@ def _symbol(layer: Any, tensor: Tensor) -> Symbol:
 
 def _weights(graph: Graph, layer: Any) -> list[tuple[Held, Variable]]:
     """The weights of a layer, each with the variable of the graph that stands for it."""
-    trained = {id(own) for own in layer.trainable_variables}  # but for those of layers in it that are frozen
-    found: dict[int, tuple[Held, Variable]] = {}
+    trained = {id(variable) for variable in layer.trainable_variables}  # but for those of layers in it that are frozen
+    held_by_id: dict[int, tuple[Held, Variable]] = {}
     for holder, key in _places(layer):
-        for own in _held_in(holder[key]):
-            held = graph.of_layers.get(id(own))
+        for variable in _held_in(holder[key]):
+            held = graph.of_layers.get(id(variable))
             if held is None:
-                held = own, Variable(own.numpy(), id(own) in trained, name=own.path)
-                graph.of_layers[id(own)] = held
-            found[id(own)] = held
-    return list(found.values())
+                held = variable, Variable(variable.numpy(), id(variable) in trained, name=variable.path)
+                graph.of_layers[id(variable)] = held
+            held_by_id[id(variable)] = held
+    return list(held_by_id.values())
 
 
 def _places(layer: Any) -> Iterator[tuple[Any, Any]]:
@@ -99,8 +99,8 @@ def _with(part: Any, others: dict[int, Held]) -> Any:
     """The same with other variables."""
     if not isinstance(part, tuple):
         return others.get(id(part), part)
-    made = [_with(one, others) for one in part]
-    return type(part)(*made) if hasattr(part, "_fields") else type(part)(made)
+    parts = [_with(one, others) for one in part]
+    return type(part)(*parts) if hasattr(part, "_fields") else type(part)(parts)
 
 
 @contextmanager
@@ -113,12 +113,12 @@ def _lent(layer: Any, others: dict[int, Held]) -> Iterator[None]:
     with _lock:
         places = [(holder, key, holder[key]) for holder, key in _places(layer)]
         try:
-            for holder, key, own in places:
-                holder[key] = _with(own, others)
+            for holder, key, original in places:
+                holder[key] = _with(original, others)
             yield
         finally:
-            for holder, key, own in places:
-                holder[key] = own
+            for holder, key, original in places:
+                holder[key] = original
 
 
 Tensor.connect = staticmethod(connect)

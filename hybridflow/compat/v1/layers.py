@@ -309,15 +309,17 @@ def batch_normalization(
         )
         axes = [k for k in range(rank) if k != place]
         of_batch = nn["moments"](x, axes)
-        own = chosen(training, lambda: of_batch, lambda: (tf["identity"](mean), tf["identity"](variance)))
+        statistics = chosen(training, lambda: of_batch, lambda: (tf["identity"](mean), tf["identity"](variance)))
         share = chosen(training, lambda: tf["constant"](1.0 - momentum), lambda: tf["constant"](0.0))
         if not (isinstance(training, bool) and not training):
             for average, value in zip((mean, variance), of_batch):
                 default_graph().add_to_collection(UPDATE_OPS, average.assign_sub((average - value) * share).op)
         outer = [1] * rank
         outer[place] = size[0]
-        given = [v if v is None or place == rank - 1 else tf["reshape"](v, outer) for v in (*own, beta, gamma)]
-        return nn["batch_normalization"](x, *given, epsilon)
+        parameters = [
+            v if v is None or place == rank - 1 else tf["reshape"](v, outer) for v in (*statistics, beta, gamma)
+        ]
+        return nn["batch_normalization"](x, *parameters, epsilon)
 
 
 NAMES: dict[str, Any] = {

@@ -17,8 +17,8 @@ from hybridflow.core.tensor import Tensor as Value
 def literal(value: Any, dtype: Any = None, shape: Any = None) -> Any:
     """A value as TensorFlow makes it: Python's ints are int32 where they fit."""
     if isinstance(value, (Value, Sizes, Dim)):
-        found = hf.asarray(value)
-        return found if dtype is None else hf.astype(found, kind_of(dtype))
+        tensor = hf.asarray(value)
+        return tensor if dtype is None else hf.astype(tensor, kind_of(dtype))
     if isinstance(value, (list, tuple)) and _holds_values(value):
         return _stacked(value, dtype)
     array = np.asarray(value, dtype=None if dtype is None else kind_of(dtype))

@@ -17,9 +17,9 @@ from hybridflow.compat.v1.variables import REGULARIZATION
 LOSSES = "losses"
 
 
-def _weighted(losses: Any, weights: Any, scope: str | None, collection: Any, reduction: str, own: str) -> Any:
+def _weighted(losses: Any, weights: Any, scope: str | None, collection: Any, reduction: str, default_name: str) -> Any:
     """The mean of losses over the elements whose weight is not 0, noted as one of the graph's losses."""
-    with default_graph().name_scope(scope or own):
+    with default_graph().name_scope(scope or default_name):
         x = convert_to_tensor(losses)
         weighted = x if isinstance(weights, (int, float)) and weights == 1.0 else x * _outer(weights, x)
         if reduction == "none":
@@ -125,8 +125,8 @@ def softmax_cross_entropy(
     if label_smoothing:
         classes = static_extent(logits, -1, "softmax_cross_entropy")
         labels = labels * (1 - label_smoothing) + label_smoothing / classes
-    found = nn["softmax_cross_entropy_with_logits"](labels=labels, logits=logits)
-    return _weighted(found, weights, scope, loss_collection, reduction, "softmax_cross_entropy_loss")
+    entropy = nn["softmax_cross_entropy_with_logits"](labels=labels, logits=logits)
+    return _weighted(entropy, weights, scope, loss_collection, reduction, "softmax_cross_entropy_loss")
 
 
 def sparse_softmax_cross_entropy(
@@ -137,12 +137,12 @@ def sparse_softmax_cross_entropy(
     loss_collection: Any = LOSSES,
     reduction: str = _BY_COUNT,
 ) -> Any:
-    found = nn["sparse_softmax_cross_entropy_with_logits"](labels=labels, logits=logits)
+    entropy = nn["sparse_softmax_cross_entropy_with_logits"](labels=labels, logits=logits)
     if not isinstance(weights, (int, float)):
         weights = convert_to_tensor(weights)
-        if found.shape.ndims is not None and weights.shape.ndims == found.shape.ndims + 1:
+        if entropy.shape.ndims is not None and weights.shape.ndims == entropy.shape.ndims + 1:
             weights = tf["squeeze"](weights, [-1])
-    return _weighted(found, weights, scope, loss_collection, reduction, "sparse_softmax_cross_entropy_loss")
+    return _weighted(entropy, weights, scope, loss_collection, reduction, "sparse_softmax_cross_entropy_loss")
 
 
 def sigmoid_cross_entropy(
@@ -157,8 +157,8 @@ def sigmoid_cross_entropy(
     logits = convert_to_tensor(logits)
     labels = tf["cast"](convert_to_tensor(multi_class_labels), logits.dtype)
     labels = labels * (1 - label_smoothing) + 0.5 * label_smoothing if label_smoothing else labels
-    found = nn["sigmoid_cross_entropy_with_logits"](labels=labels, logits=logits)
-    return _weighted(found, weights, scope, loss_collection, reduction, "sigmoid_cross_entropy_loss")
+    entropy = nn["sigmoid_cross_entropy_with_logits"](labels=labels, logits=logits)
+    return _weighted(entropy, weights, scope, loss_collection, reduction, "sigmoid_cross_entropy_loss")
 
 
 def cosine_distance(
@@ -177,8 +177,8 @@ def cosine_distance(
         raise ValueError("You must specify 'axis'.")
     p = convert_to_tensor(predictions)
     products = tf["multiply"](p, tf["cast"](convert_to_tensor(labels), p.dtype))
-    found = 1 - tf["reduce_sum"](products, axis=place, keepdims=True)
-    return _weighted(found, weights, scope, loss_collection, reduction, "cosine_distance_loss")
+    distance = 1 - tf["reduce_sum"](products, axis=place, keepdims=True)
+    return _weighted(distance, weights, scope, loss_collection, reduction, "cosine_distance_loss")
 
 
 def mean_pairwise_squared_error(
@@ -193,8 +193,8 @@ def mean_pairwise_squared_error(
         raise ValueError(f"pairs of elements are needed in each row: the shape is {d.shape}.")
     squares = tf["reduce_sum"](tf["square"](d), axis=axes, keepdims=True)
     total = tf["reduce_sum"](d, axis=axes, keepdims=True)
-    found = 2.0 * squares / (count - 1) - 2.0 * tf["square"](total) / (count * (count - 1))
-    return _weighted(found, weights, scope, loss_collection, Reduction.SUM, "mean_pairwise_squared_error")
+    error = 2.0 * squares / (count - 1) - 2.0 * tf["square"](total) / (count * (count - 1))
+    return _weighted(error, weights, scope, loss_collection, Reduction.SUM, "mean_pairwise_squared_error")
 
 
 def compute_weighted_loss(
@@ -221,14 +221,14 @@ def get_regularization_losses(scope: str | None = None) -> list[Any]:
 
 
 def get_regularization_loss(scope: str | None = None, name: str = "total_regularization_loss") -> Any:
-    found = get_regularization_losses(scope)
-    return tf["add_n"](found, name=name) if found else tf["constant"](0.0)
+    terms = get_regularization_losses(scope)
+    return tf["add_n"](terms, name=name) if terms else tf["constant"](0.0)
 
 
 def get_total_loss(add_regularization_losses: bool = True, name: str = "total_loss", scope: str | None = None) -> Any:
     """The sum of the graph's losses, and of what regularizers add."""
-    found = get_losses(scope) + (get_regularization_losses(scope) if add_regularization_losses else [])
-    return tf["add_n"](found, name=name)
+    terms = get_losses(scope) + (get_regularization_losses(scope) if add_regularization_losses else [])
+    return tf["add_n"](terms, name=name)
 
 
 NAMES: dict[str, Any] = {

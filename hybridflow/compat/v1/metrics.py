@@ -21,8 +21,10 @@ def _local(name: str, shape: Any = ()) -> Variable:
     return Variable(lambda: start(shape, _FLOAT), False, [LOCAL, "metric_variables"], name=name)
 
 
-def _averaged(values: Any, weights: Any, name: str | None, own: str, collections: Any, updates: Any) -> tuple[Any, Any]:
-    with variable_scope(name, own):
+def _averaged(
+    values: Any, weights: Any, name: str | None, default_name: str, collections: Any, updates: Any
+) -> tuple[Any, Any]:
+    with variable_scope(name, default_name):
         x = tf["cast"](convert_to_tensor(values), _FLOAT)
         w = (
             tf["ones_like"](x)
@@ -99,10 +101,10 @@ def _share(name: str, of: str) -> Any:
         y = tf["cast"](tf["cast"](convert_to_tensor(labels), np.dtype(bool)), _FLOAT)
         p = tf["cast"](tf["cast"](convert_to_tensor(predictions), np.dtype(bool)), _FLOAT)
         among = p if of == "predictions" else y
-        hits, own = (y, among) if of == "predictions" else (p, among)
+        hits, share = (y, among) if of == "predictions" else (p, among)
         return _averaged(
             hits,
-            own if weights is None else own * weights,
+            share if weights is None else share * weights,
             name,
             metric.__name__,
             metrics_collections,
@@ -148,9 +150,9 @@ true_negatives, false_negatives = _counting("true_negatives", False, False), _co
 
 
 def _noted(value: Any, update: Any, collections: Any, updates: Any) -> tuple[Any, Any]:
-    for names, found in ((collections, value), (updates, update)):
+    for names, tensor in ((collections, value), (updates, update)):
         if names:
-            default_graph().add_to_collections(names, found)
+            default_graph().add_to_collections(names, tensor)
     return value, update
 
 
@@ -163,8 +165,8 @@ def root_mean_squared_error(
     name: str | None = None,
 ) -> tuple[Any, Any]:
     """The root of the mean of squares."""
-    found = mean_squared_error(labels, predictions, weights, name=name or "root_mean_squared_error")
-    return _noted(tf["sqrt"](found[0]), tf["sqrt"](found[1]), metrics_collections, updates_collections)
+    error = mean_squared_error(labels, predictions, weights, name=name or "root_mean_squared_error")
+    return _noted(tf["sqrt"](error[0]), tf["sqrt"](error[1]), metrics_collections, updates_collections)
 
 
 def _by_class(name: str, compute: Any) -> Any:

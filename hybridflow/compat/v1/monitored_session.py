@@ -152,12 +152,12 @@ class MonitoredSession:
                 feeds.update(more.feed_dict or {})
                 if more.fetches is not None:
                     wanted[number] = more.fetches
-        found = self._session.run({"caller": fetches, **{str(k): v for k, v in wanted.items()}}, feeds)
+        fetched = self._session.run({"caller": fetches, **{str(k): v for k, v in wanted.items()}}, feeds)
         for number, (hook, _) in enumerate(asked):
-            hook.after_run(context, SessionRunValues(found.get(str(number)), options, run_metadata))
+            hook.after_run(context, SessionRunValues(fetched.get(str(number)), options, run_metadata))
         if context.stop_requested:
             self._coordinator.request_stop()
-        return found["caller"]
+        return fetched["caller"]
 
     def run_step_fn(self, step_fn: Callable[..., Any]) -> Any:
         """``step_fn(step_context)``, which has the plain session.  Raises ValueError for other arguments."""
@@ -249,18 +249,18 @@ def MonitoredTrainingSession(
     """A session for training: it goes on from the last checkpoint in a folder, saves there every 10 minutes and
     writes summaries every 100 steps, if nothing else is said."""
     scaffold = scaffold or Scaffold()
-    own: list[Any] = [*(hooks or ()), *(chief_only_hooks or ())]
+    all_hooks: list[Any] = [*(hooks or ()), *(chief_only_hooks or ())]
     if log_step_count_steps and get_global_step() is not None:
-        own.append(StepCounterHook(log_step_count_steps))
+        all_hooks.append(StepCounterHook(log_step_count_steps))
     seconds, steps = _chosen(save_summaries_secs, save_summaries_steps, None, 100)
     folder = summary_dir or checkpoint_dir
     if folder and (seconds or steps):
-        own.append(SummarySaverHook(steps, seconds, folder, scaffold=scaffold, summary_op=scaffold.summary_op))
+        all_hooks.append(SummarySaverHook(steps, seconds, folder, scaffold=scaffold, summary_op=scaffold.summary_op))
     seconds, steps = _chosen(save_checkpoint_secs, save_checkpoint_steps, 600, None)
     if checkpoint_dir and (seconds or steps):
-        own.append(CheckpointSaverHook(checkpoint_dir, seconds, steps, scaffold=scaffold))
+        all_hooks.append(CheckpointSaverHook(checkpoint_dir, seconds, steps, scaffold=scaffold))
     creator = ChiefSessionCreator(scaffold, master, config, checkpoint_dir)
-    return MonitoredSession(creator, own, stop_grace_period_secs)
+    return MonitoredSession(creator, all_hooks, stop_grace_period_secs)
 
 
 def _chosen(seconds: Any, steps: Any, usual_seconds: Any, usual_steps: Any) -> tuple[Any, Any]:

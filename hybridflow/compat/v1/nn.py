@@ -31,11 +31,11 @@ def op(
     return enter
 
 
-def _of_features(own: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _of_features(apply_to_features: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def apply(features: Any) -> Any:
-        return own(features)
+        return apply_to_features(features)
 
-    apply.__doc__ = own.__doc__
+    apply.__doc__ = apply_to_features.__doc__
     return apply
 
 
@@ -166,7 +166,12 @@ def _dropped(x: Any, rate: Any, noise_shape: Any = None, generator: Any = None) 
     shape = (
         x.shape
         if noise_shape is None
-        else tuple([own if extent in (None, -1) else extent for own, extent in zip(x.shape, as_extents(noise_shape))])
+        else tuple(
+            [
+                own_extent if extent in (None, -1) else extent
+                for own_extent, extent in zip(x.shape, as_extents(noise_shape))
+            ]
+        )
     )
     keeps = source.uniform(shape, 0.0, 1.0, x.dtype) >= rate
     return hf.where(keeps, x / (1 - rate), hf.zeros_like(x))
@@ -197,11 +202,11 @@ def dropout(
 TABLE["dropout"] = dropout
 
 
-def _steps(given: Any, data_format: Any) -> Any:
+def _steps(sizes: Any, data_format: Any) -> Any:
     """Strides as hybridflow takes them: of the inner axes."""
-    if isinstance(given, int):
-        return given
-    values = list(given)
+    if isinstance(sizes, int):
+        return sizes
+    values = list(sizes)
     if len(values) == 4:
         return values[2:] if data_format == "NCHW" else values[1:3]
     return values
@@ -294,10 +299,10 @@ def avg_pool(
 @op("Moments", default="moments")
 def moments(x: Any, axes: Any, shift: Any = None, keep_dims: Any = None, keepdims: Any = None) -> Any:
     places = as_ints(axes)
-    found = hf.nn.moments(
+    mean_and_variance = hf.nn.moments(
         x, tuple(places) if isinstance(places, list) else places, keepdims=bool(keepdims or keep_dims)
     )
-    return tuple(found)
+    return tuple(mean_and_variance)
 
 
 @op("BatchNorm", default="batchnorm")
@@ -350,19 +355,19 @@ def top_k(input: Any, k: int = 1, sorted: bool = True) -> Any:
 
 @op("InTopK")
 def in_top_k(predictions: Any, targets: Any, k: int) -> Any:
-    own = hf.take_along_axis(predictions, hf.expand_dims(hf.astype(targets, dtypes.int64), -1), axis=-1)
-    return hf.sum(hf.astype(predictions > own, dtypes.int32), axis=-1) < k
+    target_scores = hf.take_along_axis(predictions, hf.expand_dims(hf.astype(targets, dtypes.int64), -1), axis=-1)
+    return hf.sum(hf.astype(predictions > target_scores, dtypes.int32), axis=-1) < k
 
 
 def _over_candidates(loss: Callable[..., Any]) -> Callable[..., Any]:
     """A loss over classes drawn by chance, of tables that may be in several parts."""
 
     def apply(
-        weights: Any, biases: Any, labels: Any, inputs: Any, counts: Any, given: Any, strategy: str,
+        weights: Any, biases: Any, labels: Any, inputs: Any, counts: Any, candidates: Any, strategy: str,
         hits_removed: bool, generator: Any = None,
     ) -> Any:  # fmt: skip
         tables = [_whole(table, strategy) for table in (weights, biases)]
-        return loss(*tables, labels, inputs, *counts, given, hits_removed, seed=generator)
+        return loss(*tables, labels, inputs, *counts, candidates, hits_removed, seed=generator)
 
     return apply
 

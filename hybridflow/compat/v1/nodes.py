@@ -79,8 +79,8 @@ class Operation:
         if name not in self.attributes:
             has = ", ".join(self.attributes) or "none"
             raise ValueError(f"Operation {self.name!r} has no attr named {name!r}. Its attributes: {has}.")
-        found = self.attributes[name]
-        return shown(found) if isinstance(found, np.dtype) else found
+        value = self.attributes[name]
+        return shown(value) if isinstance(value, np.dtype) else value
 
     def run(self, feed_dict: Any = None, session: Any = None) -> None:
         """Run it in a session, or the default one."""

@@ -55,7 +55,7 @@ def recorded(dotted: str) -> Any:
     return Recorded(result, type_of(last), last)
 
 
-def room(path: str, own: Mapping[str, Any] | None = None, fallback: Any = None) -> Namespace:
+def room(path: str, extra: Mapping[str, Any] | None = None, fallback: Any = None) -> Namespace:
     """The namespace ``tf.path``: names of its own, then those of TensorFlow 2's room, then those of a fallback."""
 
     def look_up(name: str) -> Any:
@@ -66,7 +66,7 @@ def room(path: str, own: Mapping[str, Any] | None = None, fallback: Any = None) 
                 return room(f"{path}.{name}")
             return None if fallback is None else fallback(name)
 
-    return Namespace(f"tf.{path}", own or {}, look_up)
+    return Namespace(f"tf.{path}", extra or {}, look_up)
 
 
 def module_of(path: str) -> Any:
@@ -81,9 +81,9 @@ def function(func: Any = None, *args: Any, **kwargs: Any) -> Any:
     compiled = tf_names.function_of("function")(func, *args, **kwargs)
 
     @functools.wraps(func)
-    def call(*given: Any, **named: Any) -> Any:
-        is_symbolic_call = any(map(is_symbolic, pytree.flatten((given, named))[0]))
-        return func(*given, **named) if is_symbolic_call else compiled(*given, **named)
+    def call(*args: Any, **named: Any) -> Any:
+        is_symbolic_call = any(map(is_symbolic, pytree.flatten((args, named))[0]))
+        return func(*args, **named) if is_symbolic_call else compiled(*args, **named)
 
     return call
 
@@ -92,12 +92,12 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
     """``tf.custom_gradient``: ``f(*tensors) -> (outputs, grad_fn)``, both called with values whenever it runs."""
 
     @functools.wraps(f)
-    def own(*args: Any) -> Any:
+    def gradient_function(*args: Any) -> Any:
         with computing():
             outputs, derivative = f(*args)
         return outputs, _computed(derivative)
 
-    return Recorded(custom.custom_gradient(own), "IdentityN", getattr(f, "__name__", "custom_gradient"))
+    return Recorded(custom.custom_gradient(gradient_function), "IdentityN", getattr(f, "__name__", "custom_gradient"))
 
 
 def _computed(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -30,8 +30,8 @@ def _hosted(
 ) -> list[Any]:
     """The results as a list: tensors of an operation on the host, or values where nothing is recorded."""
     if any(map(is_symbolic, inputs)) or is_recording(True):
-        found = on_host(type, name, inputs, infos, compute)
-        return [found] if len(infos) == 1 else list(found)
+        outputs = on_host(type, name, inputs, infos, compute)
+        return [outputs] if len(infos) == 1 else list(outputs)
     arrays = compute(*[x.numpy() if isinstance(x, Value) else encoded(x) for x in inputs])
     return [x if info.dtype == STRING else asarray(x) for x, info in zip(arrays, infos)]
 
@@ -125,8 +125,8 @@ def decode_raw(
                 raise InvalidArgumentError(
                     "decode_raw", f"Input has length {len(_bytes(x))} that is not a multiple of {kind.itemsize}."
                 )
-        found = [decoded_raw(_bytes(x), kind, little_endian).numpy() for x in rows.ravel()]
-        return [np.stack(found).reshape(*rows.shape, -1)]
+        rows_decoded = [decoded_raw(_bytes(x), kind, little_endian).numpy() for x in rows.ravel()]
+        return [np.stack(rows_decoded).reshape(*rows.shape, -1)]
 
     info = Info(None if shape is None else (*shape, None), kind)
     return _hosted("DecodeRaw", name, [texts], [info], compute)[0]
@@ -166,8 +166,8 @@ def _parsed(type: str, serialized: Any, features: Any, name: Any, parse: Any, fr
         infos.append(Info((*front, *inner), kind_of(kind.dtype)))
 
     def compute(texts: Any) -> list[Any]:
-        found = parse(texts if front else _bytes(texts), kinds)
-        return [encoded(v) if i.dtype == STRING else _plain(v) for v, i in zip((found[k] for k in kinds), infos)]
+        features = parse(texts if front else _bytes(texts), kinds)
+        return [encoded(v) if i.dtype == STRING else _plain(v) for v, i in zip((features[k] for k in kinds), infos)]
 
     return dict(zip(kinds, _hosted(type, name, [serialized], infos, compute)))
 
@@ -194,8 +194,8 @@ def _each(type: str, name: str | None, inputs: Sequence[Any], dtype: Any, functi
         rows = np.broadcast_arrays(
             *[np.asarray(x, None if np.asarray(x).dtype.kind in "fiub" else object) for x in arrays]
         )
-        found = [function(*values) for values in zip(*[row.ravel() for row in rows])]
-        array = np.array(found, kind_of(dtype)).reshape(rows[0].shape)
+        values_found = [function(*values) for values in zip(*[row.ravel() for row in rows])]
+        array = np.array(values_found, kind_of(dtype)).reshape(rows[0].shape)
         return [array if array.ndim else array[()]]
 
     shape = None if None in shapes else max(shapes, key=len)
@@ -287,10 +287,10 @@ class _Reader:
     def _next(self, queue: Any, state: Any) -> tuple[bytes, bytes]:
         held = self._held(state)
         while True:
-            found = next(held["rest"], None)
-            if found is not None:
+            record = next(held["rest"], None)
+            if record is not None:
                 held["count"] += 1
-                return f"{held['path']}:{found[0]}".encode(), found[1]
+                return f"{held['path']}:{record[0]}".encode(), record[1]
             path = os.fsdecode(queue._held(state).take(1)[0][0].item())
             held.update(path=path, rest=self._numbered(path))
 

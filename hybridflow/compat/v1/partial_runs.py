@@ -23,8 +23,8 @@ class PartialRun:
         self._values: dict[Tensor, Any] = {}
         self._done: set[Operation] = set()
 
-    def more(self, fetches: Sequence[Any], given: Mapping[Tensor, Any]) -> list[Any]:
-        for tensor, value in given.items():
+    def more(self, fetches: Sequence[Any], feeds: Mapping[Tensor, Any]) -> list[Any]:
+        for tensor, value in feeds.items():
             if tensor not in self._feeds:
                 raise RuntimeError(f"{tensor.name!r} was not among the feeds of partial_run_setup, or is fed twice.")
             self._feeds.discard(tensor)

@@ -160,10 +160,10 @@ flag_names = {
 
 def run(main: Callable[[list[str]], Any] | None = None, argv: list[str] | None = None) -> None:
     """``main(arguments that are no flags)``, then the end of the process with what it returns."""
-    given = sys.argv if argv is None else argv
-    rest = FLAGS._parse(given[1:])
+    arguments = sys.argv if argv is None else argv
+    rest = FLAGS._parse(arguments[1:])
     function = main or sys.modules["__main__"].main
-    sys.exit(function([given[0], *rest]))
+    sys.exit(function([arguments[0], *rest]))
 
 
 class GFile:
@@ -218,8 +218,8 @@ class _Stat(NamedTuple):
 
 
 def _stat(filename: Any) -> _Stat:
-    found = os.stat(filename)
-    return _Stat(found.st_size, found.st_mtime_ns, os.path.isdir(filename))
+    status = os.stat(filename)
+    return _Stat(status.st_size, status.st_mtime_ns, os.path.isdir(filename))
 
 
 def _copied(oldpath: Any, newpath: Any, overwrite: bool = False) -> None:

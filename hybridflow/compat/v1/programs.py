@@ -71,14 +71,14 @@ class Program:
         self._unfed = next(
             (op for op in operations if op.type == "Placeholder" and op.outputs[0] not in self._feeds), None
         )
-        made = {t for op in self._inside for t in op.outputs}
+        inside = {t for op in self._inside for t in op.outputs}
         # What comes from the host into the program, and what goes out of it.
         early = {t for op in self._before for t in op.outputs}
         used = [t for op in self._inside for t in op.inputs]
         self._given = [t for t in self._feeds if t.dtype is not None and t.dtype != object]
         self._given += [t for t in dict.fromkeys(used) if t in early and t not in self._given]
         late = [t for op in self._after for t in op.inputs] + [t for t in targets if isinstance(t, Tensor)]
-        self._results = [t for t in dict.fromkeys(late) if t in made or t.op.is_reference]
+        self._results = [t for t in dict.fromkeys(late) if t in inside or t.op.is_reference]
         self._variables = variables_of(self._inside, self._results, self._feeds)
         self._checked = False
         self._is_open = any(op.is_eager or _finds_shapes(op) for op in self._inside)
@@ -96,8 +96,8 @@ class Program:
         values: dict[Tensor, Any] = dict(zip(self._feeds, fed))
         self._host(self._before, values)
         if self._inside or self._results:
-            found = self._program([values[t] for t in self._given])
-            for tensor, value in zip(self._results, found):
+            results = self._program([values[t] for t in self._given])
+            for tensor, value in zip(self._results, results):
                 values[tensor] = value
         if not self._checked:
             self._state.ready.update(self._variables.writes)
@@ -105,15 +105,15 @@ class Program:
         self._host(self._after, values)
         return [self._fetched(target, values) for target in self._targets]
 
-    def _program(self, given: list[Any]) -> Sequence[Any]:
+    def _program(self, arrays: list[Any]) -> Sequence[Any]:
         # What runs once, as initializers do, is not worth a program of its own, unless it is differentiated.
         self._count += 1
         if self._is_open or (self._count == 1 and not self._has_gradients):
-            return self._once(*[asarray(x) for x in given])
-        return self._compiled(*given)
+            return self._once(*[asarray(x) for x in arrays])
+        return self._compiled(*arrays)
 
-    def _once(self, *given: Any) -> list[Any]:
-        run = Run(self._known, dict(zip(self._given, given)))
+    def _once(self, *arrays: Any) -> list[Any]:
+        run = Run(self._known, dict(zip(self._given, arrays)))
         run.do(self._inside)
         return [as_value(run.value(tensor)) for tensor in self._results]
 
@@ -156,23 +156,23 @@ class _Variables(NamedTuple):
 def variables_of(
     operations: Sequence[Operation], results: Sequence[Tensor], feeds: Sequence[Tensor] = ()
 ) -> _Variables:
-    given = {tensor.op.source for tensor in feeds if tensor.op.is_reference}
-    found: dict[Any, None] = {}
+    fed = {tensor.op.source for tensor in feeds if tensor.op.is_reference}
+    variables: dict[Any, None] = {}
     reads: dict[Any, None] = {}
     writes: dict[Any, None] = {}
     for op in operations:
         for variable in _read_by(op):
-            found[variable] = None
-            if variable not in writes and variable not in given:
+            variables[variable] = None
+            if variable not in writes and variable not in fed:
                 reads[variable] = None
         for variable in getattr(op, "writes", ()):
-            found[variable] = writes[variable] = None
+            variables[variable] = writes[variable] = None
     for tensor in results:
         if tensor.op.is_reference:
-            found[tensor.op.source] = None
-            if tensor.op.source not in writes and tensor.op.source not in given:
+            variables[tensor.op.source] = None
+            if tensor.op.source not in writes and tensor.op.source not in fed:
                 reads[tensor.op.source] = None
-    return _Variables(list(found), list(reads), list(writes))
+    return _Variables(list(variables), list(reads), list(writes))
 
 
 def _read_by(op: Operation) -> list[Any]:

@@ -94,14 +94,14 @@ class QueueBase:
         least: int = 0,
     ) -> None:
         self.dtypes = [kind_of(d) for d in (dtypes if isinstance(dtypes, (list, tuple)) else [dtypes])]
-        given = [None] * len(self.dtypes) if shapes is None else shapes
+        shapes_given = [None] * len(self.dtypes) if shapes is None else shapes
         if (
             shapes is not None
             and len(self.dtypes) == 1
             and not (shapes and isinstance(shapes[0], (list, tuple, TensorShape)))
         ):
-            given = [shapes]
-        self.shapes = [TensorShape(s) for s in given]
+            shapes_given = [shapes]
+        self.shapes = [TensorShape(s) for s in shapes_given]
         if names is not None and len(names) != len(self.dtypes):
             raise ValueError(f"there are {len(names)} names for elements of {len(self.dtypes)} parts.")
         self.names = None if names is None else list(names)
@@ -134,9 +134,11 @@ class QueueBase:
         for tensor, kind, shape in zip(tensors, self.dtypes, self.shapes):
             if tensor.dtype is not None and tensor.dtype != kind:
                 raise ValueError(f"{self.name} has elements of {kind}, {tensor.name} is {tensor.dtype.name}.")
-            own = tensor.shape[1:] if several else tensor.shape
-            if not own.is_compatible_with(shape):
-                raise ValueError(f"Shapes {own} and {shape} are incompatible: {tensor.name} is put into {self.name}.")
+            element_shape = tensor.shape[1:] if several else tensor.shape
+            if not element_shape.is_compatible_with(shape):
+                raise ValueError(
+                    f"Shapes {element_shape} and {shape} are incompatible: {tensor.name} is put into {self.name}."
+                )
         return tensors
 
     def _converted(self, vals: Any) -> list[Tensor]:
@@ -266,7 +268,7 @@ class PaddingFIFOQueue(QueueBase):
 
     def _stacked(self, part: Sequence[Any]) -> np.ndarray:
         extents = tuple([max(sizes) for sizes in zip(*[np.shape(x) for x in part])])
-        rows = [np.pad(x, [(0, most - own) for most, own in zip(extents, np.shape(x))]) for x in part]
+        rows = [np.pad(x, [(0, most - extent) for most, extent in zip(extents, np.shape(x))]) for x in part]
         return np.stack(rows)
 
 
@@ -505,8 +507,8 @@ def input_producer(
     def taken(values: Any, positions: Any) -> list[Any]:
         return [np.asarray(values)[positions]]
 
-    given = on_host("Rows", None, [tensor, order], [tensor.info], taken)
-    add_queue_runner(QueueRunner(queue, [queue.enqueue_many([given])]))
+    row_items = on_host("Rows", None, [tensor, order], [tensor.info], taken)
+    add_queue_runner(QueueRunner(queue, [queue.enqueue_many([row_items])]))
     return queue
 
 
@@ -629,10 +631,10 @@ def _batched(
     first = sources[0]
     keys = sorted(first) if isinstance(first, dict) else None
     parts = [[x[k] for k in keys] if keys else x if isinstance(x, (list, tuple)) else [x] for x in sources]
-    values = [[convert_to_tensor(t) for t in own] for own in parts]
-    given = [t.shape[1:] if many else t.shape for t in values[0]] if shapes is None else shapes
-    queue = make(*sizes, [t.dtype for t in values[0]], given, name=name)
+    values = [[convert_to_tensor(t) for t in tensors] for tensors in parts]
+    element_shapes = [t.shape[1:] if many else t.shape for t in values[0]] if shapes is None else shapes
+    queue = make(*sizes, [t.dtype for t in values[0]], element_shapes, name=name)
     put = queue.enqueue_many if many else queue.enqueue
-    add_queue_runner(QueueRunner(queue, [put(own if len(own) > 1 else own[0]) for own in values]))
-    found = queue.dequeue_up_to(batch_size) if smaller else queue.dequeue_many(batch_size)
-    return found if keys is None else dict(zip(keys, found if isinstance(found, list) else [found]))
+    add_queue_runner(QueueRunner(queue, [put(tensors if len(tensors) > 1 else tensors[0]) for tensors in values]))
+    dequeued = queue.dequeue_up_to(batch_size) if smaller else queue.dequeue_many(batch_size)
+    return dequeued if keys is None else dict(zip(keys, dequeued if isinstance(dequeued, list) else [dequeued]))

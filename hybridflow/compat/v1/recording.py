@@ -98,14 +98,14 @@ class _Call:
         for place, value in zip(self._places, values):
             leaves[place] = value
         args, kwargs = pytree.unflatten(self._structure, leaves)
-        own = self._function
-        if own.of_sizes is not None and any(is_size(value) for value in values):
-            result = own.of_sizes(*args, **kwargs)
+        recorded = self._function
+        if recorded.of_sizes is not None and any(is_size(value) for value in values):
+            result = recorded.of_sizes(*args, **kwargs)
             if result is not NotImplemented:
                 return result
-        if own.draws:
+        if recorded.draws:
             kwargs["generator"] = generator
-        result = own.function(*args, **kwargs)
+        result = recorded.function(*args, **kwargs)
         leaves, structure = pytree.flatten(result)
         if any(isinstance(leaf, np.ndarray) for leaf in leaves):  # one that came in, or a part of it
             result = pytree.unflatten(structure, [asarray(x) if isinstance(x, np.ndarray) else x for x in leaves])
@@ -120,11 +120,11 @@ class _Call:
         """The result, with tensors of the graph in the place of values."""
         leaves: list[Any]
         if any(t.info.shape is None for t in inputs):
-            found = _of_some_ranks(self._inferring, [t.info for t in inputs])
-            leaves, structure = pytree.flatten(found)
+            result = _of_some_ranks(self._inferring, [t.info for t in inputs])
+            leaves, structure = pytree.flatten(result)
         else:
-            found = inferred(self._inferring, [t.info for t in inputs], not self._function.draws)
-            leaves, structure = pytree.flatten(found)
+            result = inferred(self._inferring, [t.info for t in inputs], not self._function.draws)
+            leaves, structure = pytree.flatten(result)
             if self._function.draws:
                 leaves = [leaf._replace(known=None) if isinstance(leaf, Info) else leaf for leaf in leaves]
         self._wanted = [k for k, leaf in enumerate(leaves) if isinstance(leaf, Info)]
@@ -209,22 +209,22 @@ def _of_some_ranks(function: Callable[[Sequence[Any]], Any], infos: Sequence[Inf
     the function takes."""
     results = []
     for rank in _RANKS:
-        given = [
+        guessed_infos = [
             Info((None,) * rank if info.shape is None else info.shape, info.dtype, info.known, info.is_size)
             for info in infos
         ]
         try:
-            results.append(_joined([_traced(function, given, 0, _SIZES[0])]))
+            results.append(_joined([_traced(function, guessed_infos, 0, _SIZES[0])]))
         except (HybridflowError, ValueError, TypeError, IndexError, AttributeError):
             continue
     if not results:
         return Info(None, next((info.dtype for info in infos), None))
     first, structure = pytree.flatten(results[0])
-    same = [found for found in results if pytree.flatten(found)[1] == structure]
+    same = [result for result in results if pytree.flatten(result)[1] == structure]
     leaves = []
     for k, leaf in enumerate(first):
         if isinstance(leaf, Info):
-            shapes = {pytree.flatten(found)[0][k].shape for found in same}
+            shapes = {pytree.flatten(result)[0][k].shape for result in same}
             leaf = Info(leaf.shape if shapes == {()} else None, leaf.dtype)
         leaves.append(leaf)
     return pytree.unflatten(structure, leaves)
@@ -240,10 +240,10 @@ def _guessed(function: Callable[[Sequence[Any]], Any], infos: Sequence[Info]) ->
     others = {extent for info in infos for extent in info.shape or () if extent is not None}
     for size in (1, *sorted(others)):
         try:
-            found = _joined([_traced(function, infos, 0, size)])
+            result = _joined([_traced(function, infos, 0, size)])
         except (HybridflowError, ValueError, TypeError, IndexError):
             continue
-        leaves, structure = pytree.flatten(found)
+        leaves, structure = pytree.flatten(result)
         opened = [
             leaf._replace(shape=(None,) * len(leaf.shape or ()), known=None) if isinstance(leaf, Info) else leaf
             for leaf in leaves
@@ -252,32 +252,32 @@ def _guessed(function: Callable[[Sequence[Any]], Any], infos: Sequence[Info]) ->
     return Info(None, next((info.dtype for info in infos), None))
 
 
-def _known_value(info: Info, turn: int) -> Any:
+def _known_value(info: Info, number: int) -> Any:
     known = info.known or ()
-    value = known[turn if turn < len(known) else 0]
+    value = known[number if number < len(known) else 0]
     if info.is_size:
         return Sizes(value.tolist()) if value.ndim else int(value)
     return asarray(value)
 
 
-def _computed(function: Callable[[Sequence[Any]], Any], infos: Sequence[Info], turn: int) -> list[Any]:
+def _computed(function: Callable[[Sequence[Any]], Any], infos: Sequence[Info], number: int) -> list[Any]:
     with suspended():
-        found = function([_known_value(info, turn) for info in infos])
-        leaves, structure = pytree.flatten(found)
+        result = function([_known_value(info, number) for info in infos])
+        leaves, structure = pytree.flatten(result)
         return [structure, *map(_info, leaves)]
 
 
-def _traced(function: Callable[[Sequence[Any]], Any], infos: Sequence[Info], turn: int, size: int) -> list[Any]:
+def _traced(function: Callable[[Sequence[Any]], Any], infos: Sequence[Info], number: int, size: int) -> list[Any]:
     trace = Trace("a graph")
     with tracing(trace):
         values = []
         for k, info in enumerate(infos):
             if info.known is not None:
-                values.append(_known_value(info, turn))
+                values.append(_known_value(info, number))
                 continue
             shape = tuple([size if extent is None else extent for extent in info.shape or ()])
             if info.sized is not None and size in _SIZES:
-                shape = info.sized[turn]
+                shape = info.sized[number]
             values.append(trace.argument(TensorType(shape, np.dtype(info.dtype or "float32")), f"x{k}"))
         leaves, structure = pytree.flatten(function(values))
         return [structure, *map(_info, leaves)]
@@ -301,10 +301,10 @@ def _joined(results: Sequence[Sequence[Any]]) -> Any:
     """What all runs agree on."""
     structure = results[0][0]
     leaves = []
-    for found in zip(*(result[1:] for result in results)):
-        first = found[0]
-        if isinstance(first, Info) and len(found) == 2:
-            second = found[1]
+    for members in zip(*(result[1:] for result in results)):
+        first = members[0]
+        if isinstance(first, Info) and len(members) == 2:
+            second = members[1]
             if len(first.shape or ()) != len(second.shape or ()):
                 first = Info(None, first.dtype)
             else:
@@ -333,8 +333,8 @@ def constant_value(tensor: Any) -> np.ndarray | None:
     """The value of a tensor that is known while the graph is built, else None."""
     if not is_symbolic(tensor):
         return np.asarray(tensor)
-    found = as_graph_tensor(tensor)
-    return found.info.known[0] if found.info.known is not None and is_constant(found) else None
+    element = as_graph_tensor(tensor)
+    return element.info.known[0] if element.info.known is not None and is_constant(element) else None
 
 
 __all__ = ["Operation", "Recorded", "Sizes", "as_graph_tensor", "constant_value", "inferred", "is_symbolic"]

@@ -26,17 +26,17 @@ def _reduction(function: Callable[..., Any]) -> Callable[..., Any]:
         x = input_tensor if isinstance(input_tensor, Value) else literal(input_tensor)
         axes = as_ints(reduction_indices if axis is None else axis)
         keeps = bool(keep_dims if keepdims is None else keepdims)
-        found = function(x, axis=tuple(axes) if isinstance(axes, list) else axes, keepdims=keeps)
-        kept = function in (hf.logsumexp, hf.all, hf.any) or found.dtype == x.dtype
-        return found if kept else hf.astype(found, x.dtype)
+        reduced = function(x, axis=tuple(axes) if isinstance(axes, list) else axes, keepdims=keeps)
+        kept = function in (hf.logsumexp, hf.all, hf.any) or reduced.dtype == x.dtype
+        return reduced if kept else hf.astype(reduced, x.dtype)
 
     reduce.__doc__ = function.__doc__
     return reduce
 
 
-def _attributes(given: dict[str, Any]) -> dict[str, Any]:
+def _attributes(arguments: dict[str, Any]) -> dict[str, Any]:
     """What TensorFlow's operations have, and the axes, which are an input there."""
-    axis, keepdims = (given[new] if given[old] is None else given[old] for new, old in _NEW_NAMES.items())
+    axis, keepdims = (arguments[new] if arguments[old] is None else arguments[old] for new, old in _NEW_NAMES.items())
     return {**({} if axis is None or is_symbolic(axis) else {"axis": axis}), "keep_dims": bool(keepdims)}
 
 

@@ -83,8 +83,8 @@ class BasicRNNCell(RNNCell):
     output_size = state_size
 
     def call(self, inputs: Any, state: Any) -> tuple[Any, Any]:
-        found = self._activation(self._linear([inputs, state], self._units))
-        return found, found
+        output = self._activation(self._linear([inputs, state], self._units))
+        return output, output
 
 
 class GRUCell(BasicRNNCell):
@@ -107,8 +107,8 @@ class GRUCell(BasicRNNCell):
         gates = nn["sigmoid"](self._linear([inputs, state], 2 * self._units, "gates/", constant_initializer(1.0)))
         reset, update = tf["split"](gates, 2, axis=1)
         candidate = self._activation(self._linear([inputs, reset * state], self._units, "candidate/"))
-        found = update * state + (1 - update) * candidate
-        return found, found
+        output = update * state + (1 - update) * candidate
+        return output, output
 
 
 class BasicLSTMCell(RNNCell):
@@ -190,9 +190,9 @@ class MultiRNNCell(RNNCell):
 
     def call(self, inputs: Any, state: Any) -> tuple[Any, Any]:
         states = []
-        for k, (cell, own) in enumerate(zip(self._cells, state)):
+        for k, (cell, cell_state) in enumerate(zip(self._cells, state)):
             with variable_scope(f"cell_{k}"):
-                inputs, after = cell(inputs, own)
+                inputs, after = cell(inputs, cell_state)
             states.append(after)
         return inputs, tuple(states)
 
@@ -304,13 +304,19 @@ def bidirectional_dynamic_rnn(
         return tf["reverse_sequence"](x, sequence_length, time, batch)
 
     with variable_scope(scope or "bidirectional_rnn"):
-        with variable_scope("fw") as own:
+        with variable_scope("fw") as scope_of_cell:
             there = dynamic_rnn(
-                cell_fw, inputs, sequence_length, initial_state_fw, dtype, time_major=time_major, scope=own
+                cell_fw, inputs, sequence_length, initial_state_fw, dtype, time_major=time_major, scope=scope_of_cell
             )
-        with variable_scope("bw") as own:
+        with variable_scope("bw") as scope_of_cell:
             outputs, state = dynamic_rnn(
-                cell_bw, turned(inputs), sequence_length, initial_state_bw, dtype, time_major=time_major, scope=own
+                cell_bw,
+                turned(inputs),
+                sequence_length,
+                initial_state_bw,
+                dtype,
+                time_major=time_major,
+                scope=scope_of_cell,
             )
     return (there[0], turned(outputs)), (there[1], state)
 
@@ -358,10 +364,10 @@ def static_bidirectional_rnn(
         return result
 
     with variable_scope(scope or "bidirectional_rnn"):
-        with variable_scope("fw") as own:
-            there, last = static_rnn(cell_fw, inputs, initial_state_fw, dtype, sequence_length, own)
-        with variable_scope("bw") as own:
-            back, first = static_rnn(cell_bw, turned(inputs), initial_state_bw, dtype, sequence_length, own)
+        with variable_scope("fw") as scope_of_cell:
+            there, last = static_rnn(cell_fw, inputs, initial_state_fw, dtype, sequence_length, scope_of_cell)
+        with variable_scope("bw") as scope_of_cell:
+            back, first = static_rnn(cell_bw, turned(inputs), initial_state_bw, dtype, sequence_length, scope_of_cell)
     return [tf["concat"]([a, b], 1) for a, b in zip(there, turned(back))], last, first
 
 

@@ -171,10 +171,10 @@ class CheckpointReader:
     """What a file holds, without a graph."""
 
     def __init__(self, path: str) -> None:
-        found = latest_checkpoint(path) if os.path.isdir(path) else path
-        if found is None or not checkpoint_exists(found):
+        prefix = latest_checkpoint(path) if os.path.isdir(path) else path
+        if prefix is None or not checkpoint_exists(prefix):
             raise NotFoundError("CheckpointReader", f"there is no checkpoint {path!r}.")
-        self._arrays = load_arrays(f"{found}{SUFFIX}")
+        self._arrays = load_arrays(f"{prefix}{SUFFIX}")
 
     def get_variable_to_shape_map(self) -> dict[str, list[int]]:
         return {name: list(value.shape) for name, value in self._arrays.items()}

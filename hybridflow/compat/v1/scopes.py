@@ -97,9 +97,9 @@ def variable_scope(
     store, graph = _store(), default_graph()
     before = store.scope
     if isinstance(name_or_scope, VariableScope):
-        given, name = name_or_scope, name_or_scope.name
+        entered, name = name_or_scope, name_or_scope.name
         scope_name = name.rpartition("/")[2]
-        inherited: VariableScope = given
+        inherited: VariableScope = entered
     else:
         if name_or_scope is None:
             if default_name is None:

@@ -112,8 +112,8 @@ class Session:
         """Go on with a run: values of more fetches, given more feeds.  What was computed before stays."""
         places: list[Any] = []
         rebuild = fetched(self.graph, fetches, places)
-        given = {self.graph.as_graph_element(x): value for x, value in (feed_dict or {}).items()}
-        return rebuild(iter(handle.more(places, given)))
+        feeds = {self.graph.as_graph_element(x): value for x, value in (feed_dict or {}).items()}
+        return rebuild(iter(handle.more(places, feeds)))
 
     def list_devices(self) -> list[Any]:
         """The devices that there are, each with ``name`` and ``device_type``."""

@@ -20,13 +20,13 @@ def _sliced(x: Any, leaves: Any) -> Any:
 
 
 def _key(parts: Any) -> Any:
-    found: list[Any] = []
+    key_parts: list[Any] = []
     for part in parts:
         if isinstance(part, tuple) and part and part[0] == "slice":
-            found.append(slice(*[None if x is None else _index(x) for x in part[1:]]))
+            key_parts.append(slice(*[None if x is None else _index(x) for x in part[1:]]))
         else:
-            found.append(Ellipsis if part == "..." else _newaxis(part))
-    return tuple(found)
+            key_parts.append(Ellipsis if part == "..." else _newaxis(part))
+    return tuple(key_parts)
 
 
 def _newaxis(part: Any) -> Any:

@@ -89,8 +89,8 @@ def merge(inputs: Any, collections: Any = None, name: str | None = None) -> Tens
 
 def merge_all(key: Any = SUMMARIES, scope: str | None = None, name: str | None = None) -> Tensor | None:
     """All summaries of the graph as one, or None where there are none."""
-    found = default_graph().get_collection(key, scope)
-    return merge(found, name=name) if found else None
+    summaries = default_graph().get_collection(key, scope)
+    return merge(summaries, name=name) if summaries else None
 
 
 class FileWriter:

@@ -57,8 +57,8 @@ class Optimizer:
         variables = list(trainable_variables() if var_list is None else var_list)
         if not variables:
             raise ValueError("No variables to optimize.")
-        found = gradients(loss, variables, grad_ys=grad_loss)
-        return list(zip(found, variables))
+        of_loss = gradients(loss, variables, grad_ys=grad_loss)
+        return list(zip(of_loss, variables))
 
     def minimize(
         self,
@@ -88,9 +88,9 @@ class Optimizer:
         with graph.in_body(None), graph.name_scope(None), graph.control_dependencies(None):
             self._prepare(variables)
             rate = self._rate() if callable(self._rate) and not is_symbolic(self._rate) else self._rate
-            given = [convert_to_tensor(rate, None if is_symbolic(rate) else dtypes.float32)]
+            rates = [convert_to_tensor(rate, None if is_symbolic(rate) else dtypes.float32)]
         compute = _Applied(self, variables).compute
-        op = graph.add(f"Apply{self._name}", name or self._name, [*[g for g, _ in pairs], *given], [], compute)
+        op = graph.add(f"Apply{self._name}", name or self._name, [*[g for g, _ in pairs], *rates], [], compute)
         held = [slot for v in variables for slot in self._slots[v].values()]
         op.reads = op.writes = [*variables, *held, *(self._powers or ())]
         if global_step is None:
@@ -124,7 +124,7 @@ class Optimizer:
             }
 
     def get_slot_names(self) -> list[str]:
-        theirs = {own: name for name, own in self._slot_names.items()}
+        theirs = {slot: name for name, slot in self._slot_names.items()}
         return sorted({theirs.get(name, name) for slots in self._slots.values() for name in slots})
 
     def get_slot(self, var: Variable, name: str) -> Variable | None:
@@ -132,8 +132,8 @@ class Optimizer:
 
     def variables(self) -> list[Variable]:
         """Those that hold its state, by name."""
-        own = [slot for slots in self._slots.values() for slot in slots.values()]
-        return sorted([*(self._powers or ()), *own], key=lambda variable: variable.name)
+        slots_of_all = [slot for slots in self._slots.values() for slot in slots.values()]
+        return sorted([*(self._powers or ()), *slots_of_all], key=lambda variable: variable.name)
 
 
 class _Calls:
@@ -156,7 +156,7 @@ class _Applied:
 
     def compute(self, run: Any, values: Sequence[Any]) -> list[Any]:
         optimizer = self._optimizer
-        *given, rate = values
+        *gradients_given, rate = values
         held = [run.variable(v) for v in self._variables]
         slots = [{name: run.variable(slot) for name, slot in optimizer._slots[v].items()} for v in self._variables]
         with suspended():
@@ -164,11 +164,11 @@ class _Applied:
         rule = rule.with_state(run.variable(optimizer._calls), zip(held, slots), lambda: rate)
         if isinstance(rule, Adam):
             rule.powers = [run.variable(power) for power in optimizer._powers or ()]
-        rule.apply(given, held)
-        for own, variable in zip(held, self._variables):
+        rule.apply(gradients_given, held)
+        for held_variable, variable in zip(held, self._variables):
             if variable.constraint is not None:
                 with computing():
-                    own.assign(variable.constraint(own._read()))
+                    held_variable.assign(variable.constraint(held_variable._read()))
         return []
 
 
@@ -183,16 +183,16 @@ def _optimizer(
     """A class of ``tf.train``: its arguments in TensorFlow's order, and what makes hybridflow's optimizer of them."""
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        given = {**defaults, **dict(zip(names, args)), **kwargs}
-        given.pop("use_locking", None)
-        own_name = given.pop("name", None) or name
-        if "learning_rate" not in given:
+        options = {**defaults, **dict(zip(names, args)), **kwargs}
+        options.pop("use_locking", None)
+        own_name = options.pop("name", None) or name
+        if "learning_rate" not in options:
             raise TypeError(f"{name}Optimizer() lacks learning_rate")
-        unknown = [key for key in given if key not in names]
+        unknown = [key for key in options if key not in names]
         if unknown:
             raise TypeError(f"{name}Optimizer() got an unexpected argument {unknown[0]!r}; it takes {', '.join(names)}")
-        rate = given.pop("learning_rate")
-        Optimizer.__init__(self, rate, lambda value: make(value, **given), own_name)
+        rate = options.pop("learning_rate")
+        Optimizer.__init__(self, rate, lambda value: make(value, **options), own_name)
 
     return type(
         f"{name}Optimizer", (Optimizer,), {"__init__": __init__, "_starts": starts, "_slot_names": slot_names or {}}
@@ -251,7 +251,7 @@ RMSPropOptimizer = _optimizer(
 )
 FtrlOptimizer = _optimizer(
     "Ftrl",
-    lambda rate, **given: optimizers.Ftrl(rate, **given),
+    lambda rate, **options: optimizers.Ftrl(rate, **options),
     (
         "learning_rate",
         "learning_rate_power",

@@ -137,11 +137,11 @@ class Variable:
 
     def load(self, value: Any, session: Any = None) -> None:
         """Assign a value in a session, at once."""
-        found = self.graph.session_for(session)
+        session_used = self.graph.session_for(session)
         array = np.asarray(value, dtype=np.dtype(self.dtype))
         if not self.shape.is_compatible_with(array.shape):
             raise ValueError(f"the value has shape {array.shape}, {self.name} has {self.shape}.")
-        found.state.load(self, array)
+        session_used.state.load(self, array)
 
     # Assignments
 
@@ -153,8 +153,8 @@ class Variable:
 
         def compute(run: Any, values: Sequence[Any]) -> list[Any]:
             held = run.variable(self)
-            given = values[0] if len(values) == 1 else tuple(values)
-            held.assign(cast(as_tensor(change(held, given), "assign"), held.dtype))
+            operand = values[0] if len(values) == 1 else tuple(values)
+            held.assign(cast(as_tensor(change(held, operand), "assign"), held.dtype))
             return [held]
 
         op = graph.add(type, name or type, inputs, [self._tensor.info], compute)
@@ -198,8 +198,8 @@ class Variable:
     def _scattered(self, type: str, indices: Any, updates: Any, name: str | None, sign: int) -> Tensor:
         places = convert_to_tensor(indices, None, "indices")
 
-        def change(held: Any, given: Any) -> Any:
-            where, values = given
+        def change(held: Any, update: Any) -> Any:
+            where, values = update
             if sign:
                 return indexing.scatter_add(held, where, values * sign)
             changed = +held._read()
@@ -212,8 +212,8 @@ class Variable:
         """Elements at whole positions, one in each row of the indices, replaced."""
         places = convert_to_tensor(indices, None, "indices")
 
-        def change(held: Any, given: Any) -> Any:
-            where, values = given
+        def change(held: Any, update: Any) -> Any:
+            where, values = update
             changed = +held._read()
             changed[tuple([where[..., k] for k in range(where.shape[-1])])] = values
             return changed
@@ -285,7 +285,7 @@ class Slice(Tensor):
         variable, key = self._variable, self._key
         parts = list(key) if isinstance(key, tuple) else [key]
         places = [k for k, x in enumerate(parts) if is_symbolic(x)]
-        given = (variable._given(value), *[as_graph_tensor(parts[k]) for k in places])
+        operands = (variable._given(value), *[as_graph_tensor(parts[k]) for k in places])
 
         def change(held: Any, values: Any) -> Any:
             new, *numbers = values if isinstance(values, tuple) else (values,)
@@ -296,7 +296,7 @@ class Slice(Tensor):
             changed[tuple(filled)] = new
             return changed
 
-        return variable._assigning("StridedSliceAssign", name, given, change).outputs[0]
+        return variable._assigning("StridedSliceAssign", name, operands, change).outputs[0]
 
 
 def _no_value(run: Any, values: Sequence[Any]) -> list[Any]:
