@@ -14,16 +14,8 @@ def add_to(commands: Any) -> None:
     parser = commands.add_parser(
         "explain", help="what a function runs", description="The program, kernels, memory and retraces of a signature."
     )
-    add_subject(parser)
-    parser.add_argument("--wide", action="store_true", help="all columns of the tables, however long their lines get")
+    target.add_options(parser, wide="the tables")
     parser.set_defaults(run=run)
-
-
-def add_subject(parser: argparse.ArgumentParser) -> None:
-    """The options of commands about one signature of one function."""
-    parser.add_argument("target", metavar="FILE::function")
-    parser.add_argument("--shapes", metavar="SHAPES", help=target.SHAPES_HELP)
-    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ import tempfile
 from typing import Any
 
 from hybridflow import flags
-from hybridflow.cli import explain, output, target
+from hybridflow.cli import output, target
 from hybridflow.compiler import pipeline
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.jit import inspection
@@ -18,7 +18,7 @@ from hybridflow.jit import inspection
 
 def add_to(commands: Any) -> None:
     parser = commands.add_parser("ir", help="a function's program as text", description="The program of a signature.")
-    explain.add_subject(parser)
+    target.add_options(parser)
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--stage", choices=inspection.STAGES, default="traced", help="which form (default: traced)")
     choice.add_argument("--passes", action="store_true", help="show what each pass changed")

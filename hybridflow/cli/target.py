@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import difflib
 import importlib.util
 import inspect
@@ -31,6 +32,29 @@ SHAPES_HELP = (
     "float32, and the range of integers that are not 0 or 1, as in 32x128,64x128:f64,10:i64:0..1000; a dict is "
     "{name=shape,...}, a list [shape,...]"
 )
+
+
+def add_options(parser: argparse.ArgumentParser, wide: str | None = None) -> None:
+    """The options of commands about one signature of one function."""
+    parser.add_argument("target", metavar="FILE::function")
+    parser.add_argument("--shapes", metavar="SHAPES", help=SHAPES_HELP)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    if wide is not None:
+        parser.add_argument("--wide", action="store_true", help=f"all columns of {wide}, however long lines get")
+
+
+def add_measured_options(parser: argparse.ArgumentParser, runs: str, wide: str | None = None) -> None:
+    """The options of commands that run a function on random values; ``runs`` is the help of ``--runs``."""
+    add_options(parser, wide)
+    parser.add_argument("--runs", type=int, metavar="N", help=runs)
+
+
+def measured(options: argparse.Namespace, command: str) -> tuple[Function, tuple[Any, ...]]:
+    """The function that such a command is about, and random tensors as its arguments."""
+    if options.runs is not None and options.runs < 1:
+        raise ArgumentError(command, f"--runs is {options.runs}; give 1 or more.", "")
+    function = load(options.target, command)
+    return function, random_tensors(specs(function, options.shapes, command), command)
 
 
 def load(target: str, stage: str) -> Function:

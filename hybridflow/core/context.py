@@ -102,6 +102,13 @@ class Tracer(Protocol):
     def known_elements(self, node: Any, /) -> Any:
         """The elements that a recorded value has whatever the function is given; None where it depends on that."""
 
+    def enclosing(self) -> Iterable[Any]:
+        """This trace and those that it is part of, innermost first."""
+
+    @property
+    def root(self) -> Any:
+        """The last of ``enclosing``, which is that of the function itself."""
+
     def strategy_axis(self) -> Any:
         """The mesh axis of the strategy one of whose replicas this is part of; None where there is none."""
 

@@ -14,7 +14,7 @@ def converted(function: Callable[..., Any], stage: str) -> Callable[..., Any]:
     """What to call in the place of a function while it is traced.  Within a compiled function's trace that sees to it;
     otherwise what is recorded on the way is forgotten: the function is traced at each call."""
     trace: Any = now().trace
-    root: Trace = trace._root()
+    root: Trace = trace.root
     if root.guard_builder is not None:
         return function
 

@@ -94,19 +94,11 @@ class Sizes:
         return self._taken[kind] - 1
 
 
-def _traces() -> list[Any]:
-    """The trace that goes on, and those around it."""
-    result, trace = [], now().trace
-    while trace is not None:
-        result.append(trace)
-        trace = trace.parent  # type: ignore[attr-defined]
-    return result
-
-
 def _sizes(refusal: Callable[[], Exception] | None = None) -> Sizes:
     """What the trace that goes on is given.  Raises SizesWantedError where that is nothing, and the ``refusal`` where
     nobody could give it any."""
-    traces = _traces()
+    here: Any = now().trace
+    traces = list(here.enclosing())
     root = traces[-1]
     if isinstance(root, SubTrace) or not isinstance(root, Trace) or root.extent_finder is None:
         raise SizesWantedError.of_list(root.name) if refusal is None else refusal()
@@ -173,7 +165,8 @@ def extent_of(value: SymbolicTensor, refusal: Callable[[], Exception]) -> Any:
     one run, as in a loop."""
     if not branches.can_leave():
         raise refusal()
-    sizes, traces = _sizes(refusal), _traces()
+    here: Any = now().trace
+    sizes, traces = _sizes(refusal), list(here.enclosing())
     for trace, node, known in sizes.extents:
         if any(trace is one for one in traces) and _is_same(node, value._node, _DEPTH):
             return known
@@ -203,7 +196,7 @@ def _check_length(number: int, count: Tensor, ok: Tensor) -> None:
     def fail(count: np.ndarray) -> NoReturn:
         raise SizeKnownError(LENGTH, number, count.item())
 
-    require(ok, fail, (count,), "a list has another length.")
+    require(ok, fail, (count,), "a size is another one than the call was made with.")
 
 
 def _end_with(number: int, count: Tensor) -> NoReturn:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from hybridflow.compiler.ops.batching_rules import MeshAxis
 from hybridflow.core.context import now
@@ -15,11 +14,10 @@ from hybridflow.tracing.batch_trace import Examples
 
 def axes_here() -> Iterator[MeshAxis]:
     """The axes, innermost first."""
-    trace: Any = now().trace
-    while trace is not None:
+    here = now().trace
+    for trace in () if here is None else here.enclosing():
         if isinstance(trace, Examples) and trace.axis is not None:
             yield trace.axis
-        trace = trace.parent
 
 
 def strategy_axis() -> MeshAxis | None:

@@ -155,12 +155,10 @@ class SymbolicTensor(Tensor):
         why = refusal or self._no_size
         if not dtypes.is_integer(self.dtype) or self.size != 1:
             raise why()
-        trace: Any = self._trace
-        while trace.parent is not None:
-            trace = trace.parent
-        if trace.extent_finder is None:
+        find = self._trace.root.extent_finder
+        if find is None:
             raise why()
-        return trace.extent_finder(self, why)
+        return find(self, why)
 
     def __reduce__(self) -> Any:
         raise self._no_value("pickle", "pickling", "Return it and pickle the result.", TraceError)

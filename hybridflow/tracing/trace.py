@@ -10,7 +10,7 @@ become inputs of this trace, which is how a backward program finds out what the 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -414,26 +414,35 @@ class Trace:
         return source if isinstance(source, Tensor) else None
 
     def read_foreign(self, value: object) -> None:
-        outside = self._root().guard_builder
+        outside = self.root.guard_builder
         if outside is not None:
             outside.opaque_array(value)
 
     def read_shared(self, tensor: object, array: object) -> None:
-        outside = self._root().guard_builder
+        outside = self.root.guard_builder
         if outside is not None:
             outside.shared_memory(tensor, array)
 
     def called(self, function: Callable[..., Any], text: str) -> Callable[..., Any]:
-        outside = self._root().guard_builder
+        outside = self.root.guard_builder
         return function if outside is None else outside.called(function, text)
 
     def on_attribute_write(self, owner: object, name: str) -> None:
         """Called when code of ours is about to set an attribute of the user's."""
-        outside = self._root().guard_builder
+        outside = self.root.guard_builder
         if outside is not None:
             outside.on_attribute_write(owner, name)
 
-    def _root(self) -> Trace:
+    def enclosing(self) -> Iterator[Trace]:
+        """This trace and those that it is part of, innermost first."""
+        trace: Trace | None = self
+        while trace is not None:
+            yield trace
+            trace = trace.parent
+
+    @property
+    def root(self) -> Trace:
+        """The last of ``enclosing``, which is that of the function itself."""
         root = self
         while root.parent is not None:
             root = root.parent

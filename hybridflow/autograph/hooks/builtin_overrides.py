@@ -141,9 +141,9 @@ def _range(make: Function) -> Function:
     return call
 
 
-def _arange(made_of: Callable[[Any, Any], Any]) -> Callable[[Function], Function]:
-    """``arange`` of a tensor, over which a ``for`` goes; ``parts_of_exception`` makes a number a value of a dtype, or
-    of none."""
+def _arange(element_of: Callable[[Any, Any], Any]) -> Callable[[Function], Function]:
+    """``arange`` of a tensor, over which a ``for`` goes; ``element_of`` makes a number a value of a dtype, or of
+    none."""
 
     def special(make: Function) -> Function:
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -155,7 +155,7 @@ def _arange(made_of: Callable[[Any, Any], Any]) -> Callable[[Function], Function
                 return make(*args, **kwargs)
             dtype = kwargs.get("dtype")
             array = functools.partial(make, *args, **kwargs)
-            return ArangeRange(*bounds, made=lambda number: made_of(number, dtype), make=array)
+            return ArangeRange(*bounds, element_of=lambda number: element_of(number, dtype), make=array)
 
         return call
 

@@ -41,10 +41,9 @@ def _is_plain_base(base: type) -> bool:
 
 def is_created_while_tracing(value: object) -> bool:
     """Whether the trace that goes on has made an object."""
-    trace: Any = now().trace
-    while trace is not None and trace.parent is not None:
-        trace = trace.parent
-    return trace is not None and trace.guard_builder is not None and trace.guard_builder.slot_of(value) is None
+    trace = now().trace
+    builder = None if trace is None else trace.root.guard_builder
+    return builder is not None and builder.slot_of(value) is None
 
 
 def is_object(value: object) -> bool:

@@ -168,9 +168,7 @@ def _trace_of_paths() -> Any:
     if side is not None:
         return side.region
     trace: Any = now().trace
-    while trace.parent is not None:
-        trace = trace.parent
-    return trace
+    return trace.root
 
 
 dispatch.guards.append(guard_op_error)

@@ -55,16 +55,16 @@ class Counted(IterationSpace):
 
 
 class TensorRange(IterationSpace):
-    """``range`` of numbers of which a tensor decides.  ``made`` is what an iteration is given instead of the number
-    itself.
+    """``range`` of numbers of which a tensor decides.  ``element_of`` makes what an iteration is given instead of the
+    number itself.
 
     Where the step is known an iteration's index is its number; else iterations are counted.
     """
 
-    def __init__(self, *bounds: Any, made: Callable[[Any], Any] | None = None) -> None:
+    def __init__(self, *bounds: Any, element_of: Callable[[Any], Any] | None = None) -> None:
         start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
         start, stop, step = (integer(bound, "an index or a size") for bound in (start, stop, step))
-        self._values = made
+        self._element_of = element_of
         self._bounds = start, stop, step
         if isinstance(step, Tensor):
             values = [number_tensor(bound, int) for bound in self._bounds]
@@ -91,12 +91,12 @@ class TensorRange(IterationSpace):
         """What an iteration is given, by its position among all."""
         start, _, step = self._bounds
         number = start + position * step
-        return number if self._values is None else self._values(number)
+        return number if self._element_of is None else self._element_of(number)
 
     def element(self, index: Any) -> Any:
         if self._is_counted:
             return self.at(index)
-        return index if self._values is None else self._values(index)
+        return index if self._element_of is None else self._element_of(index)
 
     def numbered(self, begin: int) -> IterationSpace:
         return Counted(self.count, lambda k: (k + begin, self.at(k)))
@@ -149,8 +149,8 @@ class ArangeRange(TensorRange, Operators):
     """``arange`` of numbers of which a tensor decides: a range to a ``for`` statement, a tensor to all else.  ``make``
     makes that tensor, and raises an error where calls cannot find how long it is."""
 
-    def __init__(self, *bounds: Any, made: Callable[[Any], Any], make: Callable[[], Any]) -> None:
-        super().__init__(*bounds, made=made)
+    def __init__(self, *bounds: Any, element_of: Callable[[Any], Any], make: Callable[[], Any]) -> None:
+        super().__init__(*bounds, element_of=element_of)
         self._make = make
         self._tensor: Tensor | None = None  # of the trace of the function itself
 

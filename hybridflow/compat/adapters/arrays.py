@@ -68,7 +68,7 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
         kind = tensors[0].dtype if dtype is None else dtype
         return ArangeRange(
             *(first, last, delta),
-            made=lambda number: hf.astype(number, kind),
+            element_of=lambda number: hf.astype(number, kind),
             make=lambda: hf.arange(first, last, delta, dtype=kind),
         )
     bounds = [array_of(x).item() if isinstance(x, Operators) else x for x in (first, last, delta)]
