@@ -218,7 +218,6 @@ SUBJECTS = (
     ("TensorFlow's names: what needs nothing public", ("hybridflow.compat",)),
     ("public names", ("hybridflow",)),
     ("TensorFlow's names: adapters", ("hybridflow.compat.adapters",)),
-    ("TensorFlow's names: entries", ("hybridflow.compat.entries",)),
     ("TensorFlow's names: version 2", ("hybridflow.compat.tf",)),
     ("TensorFlow's names: version 1", ("hybridflow.compat.v1",)),
     ("TensorFlow's names: version 1 inside of version 2", ("hybridflow.compat.tf.compat.v1",)),

@@ -24,8 +24,10 @@ from hybridflow.compat.adapters.values import (
     operand,
     operands,
 )
+from hybridflow.compat.export import Operand, export, tf_export
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
+from hybridflow.core.context import suspended
 from hybridflow.core.tensor import Operators
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.tracing.symbolic_tensor import SymbolicTensor
@@ -60,6 +62,7 @@ class ListDiff(NamedTuple):
     idx: Any
 
 
+@tf_export("range")
 def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str | None = None) -> Any:
     """``tf.range``: int32 for Python's ints.  In a traced function bounds may be tensors, for a ``for`` statement."""
     first, last = (0, start) if limit is None else (start, limit)
@@ -79,21 +82,25 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
     return hf.arange(bounds[0], bounds[1], bounds[2], dtype=dtype)
 
 
+@tf_export("keras.backend.zeros", "keras.ops.empty", "keras.ops.zeros", "zeros")
 def zeros(shape: Any, dtype: Any = dtypes.float32, name: str | None = None, layout: Any = None) -> Any:
     """``tf.zeros``."""
     return hf.zeros(extents(shape), as_dtype(dtype).dtype)
 
 
+@tf_export("keras.backend.ones", "keras.ops.ones", "ones")
 def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None, layout: Any = None) -> Any:
     """``tf.ones``."""
     return hf.ones(extents(shape), as_dtype(dtype).dtype)
 
 
+@tf_export("fill")
 def fill(dims: Any, value: Any, name: str | None = None, layout: Any = None) -> Any:
     """``tf.fill``: the dtype is that of ``tf.constant(value)``."""
     return hf.broadcast_to(operand(value), extents(dims))
 
 
+@tf_export("linalg.eye", "eye")
 def eye(
     num_rows: Any,
     num_columns: Any = None,
@@ -106,6 +113,7 @@ def eye(
     return identity if batch_shape is None else hf.broadcast_to(identity, (*extents(batch_shape), *identity.shape))
 
 
+@tf_export("linspace")
 def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int = 0) -> Any:
     """``tf.linspace``: both ends are among the ``num`` values."""
     low, high = (operand(x) for x in (start, stop))
@@ -118,6 +126,7 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
     return hf.moveaxis(spread, 0, axis)
 
 
+@tf_export("one_hot")
 def one_hot(
     indices: Any,
     depth: Any,
@@ -139,27 +148,32 @@ def one_hot(
     return hf.where(result == 1, hf.astype(operand(on), kind), hf.astype(operand(off), kind))
 
 
+@tf_export("reshape")
 def reshape(tensor: Any, shape: Any, name: str | None = None) -> Any:
     """``tf.reshape``."""
     return hf.reshape(operand(tensor), extents(shape))
 
 
+@tf_export("broadcast_to")
 def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Any:
     """``tf.broadcast_to``."""
     return hf.broadcast_to(operand(input), extents(shape))
 
 
+@tf_export("transpose")
 def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str | None = None) -> Any:
     """``tf.transpose``."""
     return hf.permute_dims(operand(a), axes(perm))
 
 
+@tf_export("squeeze")
 def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Any:
     """``tf.squeeze``."""
     x, wanted = operand(input), axes(axis)
     return hf.squeeze(x, None if wanted == () else wanted)
 
 
+@tf_export("concat")
 def concat(values: Any, axis: Any, name: str | None = None) -> Any:
     """``tf.concat``."""
     if isinstance(values, Operators):
@@ -170,6 +184,7 @@ def concat(values: Any, axis: Any, name: str | None = None) -> Any:
     return hf.concat(operands(parts, [*_indices(parts)]), axes(axis))
 
 
+@tf_export("stack", "parallel_stack")
 def stack(values: Any, axis: int = 0, name: str | None = None) -> Any:
     """``tf.stack``."""
     parts = list(values)
@@ -182,6 +197,7 @@ def _indices(parts: list[Any]) -> Any:
     return (k for k, _ in enumerate(parts))
 
 
+@tf_export("unstack")
 def unstack(value: Any, num: int | None = None, axis: int = 0, name: str | None = None) -> list[Any]:
     """``tf.unstack``."""
     x = operand(value)
@@ -190,6 +206,7 @@ def unstack(value: Any, num: int | None = None, axis: int = 0, name: str | None 
     return list(hf.unstack(x, axis))
 
 
+@tf_export("split")
 def split(
     value: Any, num_or_size_splits: Any, axis: Any = 0, num: int | None = None, name: str | None = None
 ) -> list[Any]:
@@ -204,22 +221,26 @@ def split(
     return list(hf.split(x, sizes, along))
 
 
+@tf_export("tile")
 def tile(input: Any, multiples: Any, name: str | None = None) -> Any:
     """``tf.tile``."""
     return hf.tile(operand(input), extents(axes(multiples)))
 
 
+@tf_export("repeat")
 def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None = None) -> Any:
     """``tf.repeat``."""
     return hf.repeat(operand(input), axes(repeats) if isinstance(repeats, np.ndarray) else repeats, axis=axis)
 
 
+@tf_export("pad")
 def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0, name: str | None = None) -> Any:
     """``tf.pad``."""
     pairs = [as_extents(pair) for pair in (list(operand(paddings)) if isinstance(paddings, Operators) else paddings)]
     return hf.pad(operand(tensor), pairs, mode.lower(), constant_values)
 
 
+@tf_export("gather")
 def gather(
     params: Any,
     indices: Any,
@@ -232,6 +253,7 @@ def gather(
     return hf.gather(operand(params), operand(indices), batch_dims if axis is None else axes(axis), batch_dims)
 
 
+@tf_export("gather_nd")
 def gather_nd(params: Any, indices: Any, batch_dims: int = 0, name: str | None = None) -> Any:
     """``tf.gather_nd``."""
     look = hf.gather_nd
@@ -240,6 +262,7 @@ def gather_nd(params: Any, indices: Any, batch_dims: int = 0, name: str | None =
     return look(operand(params), operand(indices))
 
 
+@tf_export("slice")
 def slice_(input_: Any, begin: Any, size: Any, name: str | None = None) -> Any:
     """``tf.slice``: a size of -1 is all that is left."""
     x, starts = operand(input_), list(operand(begin)) if isinstance(begin, Operators) else list(begin)
@@ -254,6 +277,7 @@ def slice_(input_: Any, begin: Any, size: Any, name: str | None = None) -> Any:
     return x[tuple(key)]
 
 
+@tf_export("strided_slice")
 def strided_slice(
     input_: Any, begin: Any, end: Any, strides: Any = None, begin_mask: int = 0, end_mask: int = 0,
     ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0, var: Any = None, name: str | None = None,
@@ -274,11 +298,13 @@ def strided_slice(
     return operand(input_)[tuple(key)]
 
 
+@tf_export("reverse")
 def reverse(tensor: Any, axis: Any, name: str | None = None) -> Any:
     """``tf.reverse``."""
     return hf.flip(operand(tensor), axes(axis))
 
 
+@tf_export("roll")
 def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Any:
     """``tf.roll``."""
     return hf.roll(operand(input), _shifts(shift), axes(axis))
@@ -290,6 +316,7 @@ def _shifts(shift: Any) -> Any:
     return axes(shift)
 
 
+@tf_export("where")
 def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Any:
     """``tf.where``: without ``x`` and ``y`` the places where the condition holds, one in each row."""
     chosen = operand(condition)
@@ -301,11 +328,13 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
     return hf.where(hf.astype(chosen, dtypes.bool_), left, right)
 
 
+@tf_export("boolean_mask")
 def boolean_mask(tensor: Any, mask: Any, axis: int | None = None, name: str = "boolean_mask") -> Any:
     """``tf.boolean_mask``."""
     return hf.boolean_mask(operand(tensor), operand(mask), axis)
 
 
+@tf_export("sequence_mask")
 def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_, name: str | None = None) -> Any:
     """``tf.sequence_mask``."""
     counts = operand(lengths)
@@ -314,12 +343,14 @@ def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_, n
     return mask if dtype == dtypes.bool_ else hf.astype(mask, dtype)
 
 
+@tf_export("unique")
 def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Unique:
     """``tf.unique``: values in the order in which they come first, and where each element went."""
     y, idx, _ = _in_order(x, out_idx)
     return Unique(y, idx)
 
 
+@tf_export("unique_with_counts")
 def unique_with_counts(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> UniqueWithCounts:
     """``tf.unique_with_counts``."""
     return UniqueWithCounts(*_in_order(x, out_idx))
@@ -336,6 +367,7 @@ def _in_order(x: Any, out_idx: Any) -> tuple[Any, Any, Any]:
     return ordered[0], hf.astype(ordered[1], out_idx), hf.astype(ordered[2], out_idx)
 
 
+@tf_export("unravel_index")
 def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Any:
     """``tf.unravel_index``: a row for each axis of a tensor of the shape ``dims``, of positions in all its elements."""
     places = operand(indices)
@@ -349,12 +381,14 @@ def setdiff1d(x: Any, y: Any, index_dtype: Any = dtypes.int32, name: str | None 
     return ListDiff(hf.take(values, idx), hf.astype(idx, index_dtype))
 
 
+@tf_export("math.argmax", "argmax")
 def argmax(input: Any, axis: Any = None, output_type: Any = dtypes.int64, name: str | None = None) -> Any:
     """``tf.argmax``: along axis 0 unless another is given."""
     positions = hf.argmax(operand(input), 0 if axis is None else axes(axis))
     return positions if output_type == dtypes.int64 else hf.astype(positions, output_type)
 
 
+@tf_export("math.argmin", "argmin")
 def argmin(input: Any, axis: Any = None, output_type: Any = dtypes.int64, name: str | None = None) -> Any:
     """``tf.argmin``: along axis 0 unless another is given."""
     positions = hf.argmin(operand(input), 0 if axis is None else axes(axis))
@@ -367,11 +401,13 @@ def _descends(direction: str) -> bool:
     return direction == "DESCENDING"
 
 
+@tf_export("sort")
 def sort(values: Any, axis: int = -1, direction: str = "ASCENDING", name: str | None = None) -> Any:
     """``tf.sort``."""
     return hf.sort(operand(values), axis=axis, descending=_descends(direction))
 
 
+@tf_export("argsort")
 def argsort(
     values: Any, axis: int = -1, direction: str = "ASCENDING", stable: bool = False, name: str | None = None
 ) -> Any:
@@ -379,12 +415,14 @@ def argsort(
     return hf.astype(hf.argsort(operand(values), axis=axis, descending=_descends(direction)), dtypes.int32)
 
 
+@tf_export("math.top_k", "nn.top_k")
 def top_k(input: Any, k: int = 1, sorted: bool = True, index_type: Any = dtypes.int32, name: str | None = None) -> TopK:
     """``tf.math.top_k``."""
     values, indices = hf.top_k(operand(input), as_extent(k))
     return TopK(values, hf.astype(indices, index_type))
 
 
+@tf_export("searchsorted")
 def searchsorted(
     sorted_sequence: Any, values: Any, side: str = "left", output_type: Any = dtypes.int32, name: str | None = None
 ) -> Any:
@@ -406,12 +444,14 @@ def _places(indices: Any) -> tuple[Any, ...]:
     return tuple([positions[..., k] for k, _ in enumerate([None] * positions.shape[-1])])
 
 
+@tf_export("scatter_nd")
 def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) -> Any:
     """``tf.scatter_nd``: what goes to one place adds up."""
     values = operand(updates)
     return tensor_scatter_nd_add(hf.zeros(extents(shape), values.dtype), indices, values)
 
 
+@tf_export("tensor_scatter_nd_add")
 def tensor_scatter_nd_add(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
     """``tf.tensor_scatter_nd_add``."""
     x, values = operands([tensor, updates], [0, 1])
@@ -434,6 +474,7 @@ def _check_range(index: Any, extent: int) -> None:
     hf.debugging.assert_non_negative(index, message=message)
 
 
+@tf_export("tensor_scatter_nd_sub")
 def tensor_scatter_nd_sub(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
     """``tf.tensor_scatter_nd_sub``."""
     return tensor_scatter_nd_add(tensor, indices, -operand(updates))
@@ -462,16 +503,19 @@ def _extreme_at(function: Any, tensor: Any, indices: Any, updates: Any) -> Any:
     return extreme(x, values)
 
 
+@tf_export("tensor_scatter_nd_max")
 def tensor_scatter_nd_max(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
     """``tf.tensor_scatter_nd_max``."""
     return _extreme_at(scattering.largest_at, tensor, indices, updates)
 
 
+@tf_export("tensor_scatter_nd_min")
 def tensor_scatter_nd_min(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
     """``tf.tensor_scatter_nd_min``."""
     return _extreme_at(scattering.smallest_at, tensor, indices, updates)
 
 
+@tf_export("tensor_scatter_nd_update")
 def tensor_scatter_nd_update(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
     """``tf.tensor_scatter_nd_update``."""
     x, values = operands([tensor, updates], [0, 1])
@@ -480,11 +524,13 @@ def tensor_scatter_nd_update(tensor: Any, indices: Any, updates: Any, name: str 
     return result
 
 
+@tf_export("keras.ops.meshgrid", "meshgrid")
 def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[Any]:
     """``tf.meshgrid``."""
     return list(hf.meshgrid(*[operand(x) for x in args], indexing=indexing))
 
 
+@tf_export("ensure_shape")
 def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Any:
     """``tf.ensure_shape``.  Raises ShapeError where the tensor has another."""
     result = operand(x)
@@ -499,6 +545,7 @@ def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Any:
     return result
 
 
+@tf_export("identity")
 def identity(input: Any, name: str | None = None) -> Any:
     """``tf.identity``: the value of a variable now."""
     return input.read_value() if isinstance(input, hf.Variable) else hf.tree.map(hf.positive, _tensors(input))
@@ -508,22 +555,26 @@ def _tensors(value: Any) -> Any:
     return value if isinstance(value, Operators) else convert_to_tensor(value)
 
 
+@tf_export("math.invert_permutation")
 def invert_permutation(x: Any, name: str | None = None) -> Any:
     """``tf.math.invert_permutation``."""
     permutation = operand(x)
     return hf.astype(hf.argsort(permutation), permutation.dtype)
 
 
+@tf_export("keras.backend.zeros_like", "zeros_like")
 def zeros_like(input: Any, dtype: Any = None, name: str | None = None, layout: Any = None) -> Any:
     """``tf.zeros_like``."""
     return hf.zeros_like(operand(input), dtype)
 
 
+@tf_export("keras.backend.ones_like", "ones_like")
 def ones_like(input: Any, dtype: Any = None, name: str | None = None, layout: Any = None) -> Any:
     """``tf.ones_like``."""
     return hf.ones_like(operand(input), dtype)
 
 
+@tf_export("nn.space_to_depth")
 def space_to_depth(input: Any, block_size: int, data_format: str = "NHWC", name: str | None = None) -> Any:
     """``tf.nn.space_to_depth``, of images with channels last.  Raises ArgumentError for others."""
     check_channels_last("nn.space_to_depth", data_format)
@@ -533,6 +584,7 @@ def space_to_depth(input: Any, block_size: int, data_format: str = "NHWC", name:
     return hf.reshape(moved, (n, h // block_size, w // block_size, block_size * block_size * c))
 
 
+@tf_export("nn.depth_to_space")
 def depth_to_space(input: Any, block_size: int, data_format: str = "NHWC", name: str | None = None) -> Any:
     """``tf.nn.depth_to_space``, of images with channels last.  Raises ArgumentError for others."""
     check_channels_last("nn.depth_to_space", data_format)
@@ -542,11 +594,13 @@ def depth_to_space(input: Any, block_size: int, data_format: str = "NHWC", name:
     return hf.reshape(moved, (n, h * block_size, w * block_size, c // (block_size * block_size)))
 
 
+@tf_export("broadcast_static_shape")
 def broadcast_static_shape(shape_x: Any, shape_y: Any) -> Any:
     """``tf.broadcast_static_shape``."""
     return TensorShape(hf.broadcast_shapes(tuple(shape_x), tuple(shape_y)))
 
 
+@tf_export("broadcast_dynamic_shape")
 def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Any:
     """``tf.broadcast_dynamic_shape``: of shapes that are tensors, or extents that are not known yet."""
     sides = [
@@ -561,6 +615,7 @@ def _block(block_shape: Any, crops: Any) -> tuple[list[int], list[list[int]]]:
     return [int(n) for n in array_of(block_shape)], [[int(n) for n in pair] for pair in array_of(crops)]
 
 
+@tf_export("space_to_batch")
 def space_to_batch(input: Any, block_shape: Any, paddings: Any, name: str | None = None) -> Any:
     """``tf.space_to_batch``: the elements of blocks, after padding, become examples of their own."""
     sizes, pads = _block(block_shape, paddings)
@@ -575,6 +630,7 @@ def space_to_batch(input: Any, block_shape: Any, paddings: Any, name: str | None
     return hf.reshape(moved, (-1, *extents_, *x.shape[1 + m :]))
 
 
+@tf_export("batch_to_space")
 def batch_to_space(input: Any, block_shape: Any, crops: Any, name: str | None = None) -> Any:
     """``tf.batch_to_space``: what ``space_to_batch`` undoes."""
     sizes, cut = _block(block_shape, crops)
@@ -593,6 +649,7 @@ def _numbers(count: int) -> list[int]:
     return [k for k, _ in enumerate([None] * count)]
 
 
+@tf_export("histogram_fixed_width_bins")
 def histogram_fixed_width_bins(
     values: Any, value_range: Any, nbins: int = 100, dtype: Any = dtypes.int32, name: str | None = None
 ) -> Any:
@@ -603,6 +660,7 @@ def histogram_fixed_width_bins(
     return hf.astype(hf.clip(hf.floor(share * nbins), 0, nbins - 1), dtype)
 
 
+@tf_export("histogram_fixed_width")
 def histogram_fixed_width(
     values: Any, value_range: Any, nbins: int = 100, dtype: Any = dtypes.int32, name: str | None = None
 ) -> Any:
@@ -611,12 +669,14 @@ def histogram_fixed_width(
     return hf.astype(hf.bincount(places, length=nbins), dtype)
 
 
+@tf_export("dynamic_partition")
 def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str | None = None) -> list[Any]:
     """``tf.dynamic_partition``: the elements of each number; sizes depend on what is there."""
     x, numbers = operand(data), operand(partitions)
     return [hf.boolean_mask(x, numbers == k) for k in _numbers(int(num_partitions))]
 
 
+@tf_export("dynamic_stitch")
 def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Any:
     """``tf.dynamic_stitch``: elements at the places that are given for them, of equal ones the last."""
     rest = operand(data[0]).shape[operand(indices[0]).ndim :]
@@ -626,3 +686,25 @@ def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Any:
     result = hf.zeros((count, *rest), rows[0].dtype).copy()
     result[every] = hf.concat(rows, axis=0)
     return result
+
+
+@tf_export("expand_dims")
+def expand_dims(input: Operand, axis: Any = 0, name: str | None = None) -> Any:
+    """Insert axes: ``x`` with axes of extent 1 inserted, so that they stand at ``axis`` (an int or several) of the
+    result."""
+    return hf.expand_dims(input, axis=axis)
+
+
+@tf_export("stop_gradient")
+def stop_gradient(input: Operand, name: str | None = None) -> Any:
+    """Stop the gradient: ``x``, through which no gradient flows."""
+    return hf.stop_gradient(input)
+
+
+export(hf.ragged.Ragged, "RaggedTensor")
+export(hf.Tensor, "Tensor")
+export(hf.newaxis, "newaxis")
+export(hf.recompute_grad, "recompute_grad")
+export(hf.py_function, "py_function")
+export(hf.numpy_function, "numpy_function")
+export(suspended, "init_scope")

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import hybridflow as hf
+from hybridflow.compat.export import tf_export
 from hybridflow.core.context import suspended
 from hybridflow.errors import ArgumentError
 
 
+@tf_export("train.ExponentialMovingAverage")
 class ExponentialMovingAverage:
     """``decay`` times the average plus the rest times the variable, at each ``apply``; the first average is the first
     value.  With ``num_updates`` the decay is at most ``(1 + n) / (10 + n)``."""

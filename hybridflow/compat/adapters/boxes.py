@@ -13,10 +13,12 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow.compat.adapters.values import array_of, as_extent, extent_by, operand
+from hybridflow.compat.export import tf_export
 from hybridflow.compiler.ir import dtypes
 from hybridflow.errors import ArgumentError
 
 
+@tf_export("image.crop_and_resize")
 def crop_and_resize(
     image: Any, boxes: Any, box_indices: Any, crop_size: Any, method: str = "bilinear",
     extrapolation_value: float = 0.0, name: str | None = None,
@@ -118,6 +120,7 @@ def _how_many(are_there: Any) -> Any:
     return extent_by(are_there, lambda xp, values: xp.count_nonzero(values), "image.non_max_suppression", remedy)
 
 
+@tf_export("image.non_max_suppression")
 def non_max_suppression(
     boxes: Any, scores: Any, max_output_size: Any, iou_threshold: float = 0.5,
     score_threshold: float = float("-inf"), name: str | None = None,
@@ -126,6 +129,7 @@ def non_max_suppression(
     return non_max_suppression_with_scores(boxes, scores, max_output_size, iou_threshold, score_threshold)[0]
 
 
+@tf_export("image.non_max_suppression_with_scores")
 def non_max_suppression_with_scores(
     boxes: Any, scores: Any, max_output_size: Any, iou_threshold: float = 0.5,
     score_threshold: float = float("-inf"), soft_nms_sigma: float = 0.0, name: str | None = None,
@@ -140,6 +144,7 @@ def non_max_suppression_with_scores(
     return hf.astype(places[:count], dtypes.int32), kept[:count]
 
 
+@tf_export("image.non_max_suppression_overlaps")
 def non_max_suppression_overlaps(
     overlaps: Any, scores: Any, max_output_size: Any, overlap_threshold: float = 0.5,
     score_threshold: float = float("-inf"), name: str | None = None,
@@ -156,6 +161,7 @@ def non_max_suppression_overlaps(
     return hf.astype(places[: _how_many(are_there)], dtypes.int32)
 
 
+@tf_export("image.non_max_suppression_padded")
 def non_max_suppression_padded(
     boxes: Any, scores: Any, max_output_size: Any, iou_threshold: float = 0.5,
     score_threshold: float = float("-inf"), pad_to_max_output_size: bool = False, name: str | None = None,
@@ -175,6 +181,7 @@ def non_max_suppression_padded(
     return hf.pad(places, [*[(0, 0)] * (places.ndim - 1), (0, missing)]), count
 
 
+@tf_export("image.combined_non_max_suppression")
 def combined_non_max_suppression(
     boxes: Any, scores: Any, max_output_size_per_class: Any, max_total_size: Any, iou_threshold: float = 0.5,
     score_threshold: float = float("-inf"), pad_per_class: bool = False, clip_boxes: bool = True,
@@ -208,6 +215,7 @@ def combined_non_max_suppression(
     )
 
 
+@tf_export("image.draw_bounding_boxes")
 def draw_bounding_boxes(images: Any, boxes: Any, colors: Any = None, name: str | None = None) -> Any:
     """``tf.image.draw_bounding_boxes``: lines of one pixel, of boxes whose corners are shares of height and width."""
     x, corners = operand(images), hf.astype(operand(boxes), dtypes.float32)

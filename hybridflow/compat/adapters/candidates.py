@@ -9,6 +9,7 @@ import numpy as np
 import hybridflow as hf
 from hybridflow.compat.adapters.draws import generator_of
 from hybridflow.compat.adapters.values import operand
+from hybridflow.compat.export import tf_export
 from hybridflow.compiler.ir import dtypes
 from hybridflow.errors import ArgumentError
 
@@ -58,6 +59,7 @@ def _tries(chances: np.ndarray, count: int) -> float:
     return high
 
 
+@tf_export("random.log_uniform_candidate_sampler")
 def log_uniform_candidate_sampler(
     true_classes: Any, num_true: int, num_sampled: int, unique: bool, range_max: int, seed: Any = None,
     name: str | None = None,
@@ -68,6 +70,7 @@ def log_uniform_candidate_sampler(
     return _drawn(true_classes, num_sampled, unique, chances, seed, "log_uniform_candidate_sampler")
 
 
+@tf_export("random.uniform_candidate_sampler")
 def uniform_candidate_sampler(
     true_classes: Any, num_true: int, num_sampled: int, unique: bool, range_max: int, seed: Any = None,
     name: str | None = None,
@@ -77,6 +80,7 @@ def uniform_candidate_sampler(
     return _drawn(true_classes, num_sampled, unique, chances, seed, "uniform_candidate_sampler")
 
 
+@tf_export("nn.learned_unigram_candidate_sampler", "random.learned_unigram_candidate_sampler")
 def learned_unigram_candidate_sampler(
     true_classes: Any, num_true: int, num_sampled: int, unique: bool, range_max: int, seed: Any = None,
     name: str | None = None,
@@ -86,6 +90,7 @@ def learned_unigram_candidate_sampler(
     return _drawn(true_classes, num_sampled, unique, counts / counts.sum(), seed, "learned_unigram_candidate_sampler")
 
 
+@tf_export("nn.fixed_unigram_candidate_sampler", "random.fixed_unigram_candidate_sampler")
 def fixed_unigram_candidate_sampler(
     true_classes: Any, num_true: int, num_sampled: int, unique: bool, range_max: int, vocab_file: str = "",
     distortion: float = 1.0, num_reserved_ids: int = 0, num_shards: int = 1, shard: int = 0, unigrams: Any = (),
@@ -99,6 +104,7 @@ def fixed_unigram_candidate_sampler(
     return _drawn(true_classes, num_sampled, unique, weights / weights.sum(), seed, "fixed_unigram_candidate_sampler")
 
 
+@tf_export("nn.all_candidate_sampler", "random.all_candidate_sampler")
 def all_candidate_sampler(
     true_classes: Any, num_true: int, num_sampled: int, unique: bool, seed: Any = None, name: str | None = None
 ) -> Candidates:
@@ -129,6 +135,7 @@ def _scores(
     return hf.concat([true_scores, others], axis=1), labelled
 
 
+@tf_export("nn.nce_loss")
 def nce_loss(
     weights: Any, biases: Any, labels: Any, inputs: Any, num_sampled: int, num_classes: int, num_true: int = 1,
     sampled_values: Any = None, remove_accidental_hits: bool = False, name: str | None = None, seed: Any = None,
@@ -141,6 +148,7 @@ def nce_loss(
     return hf.sum(hf.losses.sigmoid_cross_entropy(labelled, scores, reduction="none"), axis=-1)
 
 
+@tf_export("nn.sampled_softmax_loss")
 def sampled_softmax_loss(
     weights: Any, biases: Any, labels: Any, inputs: Any, num_sampled: int, num_classes: int, num_true: int = 1,
     sampled_values: Any = None, remove_accidental_hits: bool = True, seed: Any = None, name: str | None = None,

@@ -12,6 +12,7 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow.compat.adapters.values import TensorShape, as_dtype, convert_to_tensor, extents, operand
+from hybridflow.compat.export import export, tf_export
 from hybridflow.compat.facade import Facade
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core import pytree
@@ -19,6 +20,7 @@ from hybridflow.core.tensor import Operators
 from hybridflow.errors import ArgumentError
 
 
+@tf_export("UnconnectedGradients")
 class UnconnectedGradients(enum.StrEnum):
     """``tf.UnconnectedGradients``."""
 
@@ -26,6 +28,7 @@ class UnconnectedGradients(enum.StrEnum):
     ZERO = "zero"
 
 
+@tf_export("function")
 def function(
     func: Any = None, input_signature: Any = None, autograph: bool = True, jit_compile: Any = None,
     reduce_retracing: bool = False, experimental_implements: Any = None, experimental_autograph_options: Any = None,
@@ -42,6 +45,7 @@ def function(
     return decorate if func is None else decorate(func)
 
 
+@tf_export("while_loop")
 def while_loop(
     cond: Any, body: Any, loop_vars: Any, shape_invariants: Any = None, parallel_iterations: int = 10,
     back_prop: bool = True, swap_memory: bool = False, maximum_iterations: Any = None, name: str | None = None,
@@ -81,11 +85,13 @@ def grown(cond: Any, body: Any, loop_vars: Any, maximum_iterations: Any = None) 
     return values
 
 
+@tf_export("cond")
 def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, name: str | None = None) -> Any:
     """``tf.cond``."""
     return hf.cond(pred, _branch(true_fn), _branch(false_fn))
 
 
+@tf_export("case")
 def case(
     pred_fn_pairs: Any, default: Any = None, exclusive: bool = False, strict: bool = False, name: str = "case"
 ) -> Any:
@@ -96,6 +102,7 @@ def case(
     return hf.case([(chosen, _branch(function)) for chosen, function in pairs], _branch(default))
 
 
+@tf_export("switch_case")
 def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: str = "switch_case") -> Any:
     """``tf.switch_case``."""
     several = isinstance(branch_fns, (list, tuple)) and all(isinstance(branch, tuple) for branch in branch_fns)
@@ -107,6 +114,7 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: s
     return hf.switch_case(branch_index, cases, default=_branch(default))
 
 
+@tf_export("map_fn")
 def map_fn(
     fn: Any, elems: Any, dtype: Any = None, parallel_iterations: Any = None, back_prop: bool = True,
     swap_memory: bool = False, infer_shape: bool = True, name: str | None = None, fn_output_signature: Any = None,
@@ -128,6 +136,7 @@ def _walked(elems: Any) -> Any:
     return hf.tree.map(operand, elems)
 
 
+@tf_export("scan")
 def scan(
     fn: Any, elems: Any, initializer: Any = None, parallel_iterations: int = 10, back_prop: bool = True,
     swap_memory: bool = False, infer_shape: bool = True, reverse: bool = False, name: str | None = None,
@@ -140,6 +149,7 @@ def _start(initializer: Any) -> Any:
     return None if initializer is None else hf.tree.map(operand, initializer)
 
 
+@tf_export("foldl")
 def foldl(
     fn: Any, elems: Any, initializer: Any = None, parallel_iterations: int = 10, back_prop: bool = True,
     swap_memory: bool = False, name: str | None = None,
@@ -148,6 +158,7 @@ def foldl(
     return hf.foldl(fn, _walked(elems), _start(initializer))
 
 
+@tf_export("foldr")
 def foldr(
     fn: Any, elems: Any, initializer: Any = None, parallel_iterations: int = 10, back_prop: bool = True,
     swap_memory: bool = False, name: str | None = None,
@@ -156,6 +167,7 @@ def foldr(
     return hf.foldr(fn, _walked(elems), _start(initializer))
 
 
+@tf_export("vectorized_map")
 def vectorized_map(
     fn: Any, elems: Any, fallback_to_while_loop: bool = True, warn: bool = True, name: str | None = None
 ) -> Any:
@@ -184,6 +196,7 @@ def _tensor_array(
 TensorArray = Facade(_TensorArray, _tensor_array)
 
 
+@tf_export("Module")
 class Module(hf.Module):
     """``tf.Module``: may be given a name."""
 
@@ -201,6 +214,7 @@ class Module(hf.Module):
         return name_scope(self.name)
 
 
+@tf_export("keras.name_scope", "keras.backend.name_scope", "name_scope")
 class name_scope:
     """``tf.name_scope``: a block that changes nothing, since names mean nothing here."""
 
@@ -214,6 +228,7 @@ class name_scope:
         return None
 
 
+@tf_export("control_dependencies")
 class control_dependencies(name_scope):
     """``tf.control_dependencies``: what is in the block runs after what is before it, as everything does here."""
 
@@ -221,14 +236,17 @@ class control_dependencies(name_scope):
         super().__init__()
 
 
+@tf_export("group")
 def group(*inputs: Any, **kwargs: Any) -> None:
     """``tf.group``: nothing is left to do for what ran."""
 
 
+@tf_export("no_op")
 def no_op(name: str | None = None) -> None:
     """``tf.no_op``."""
 
 
+@tf_export("RegisterGradient")
 def as_it_is(*args: Any, **kwargs: Any) -> Any:
     """A decorator, with arguments or without, that changes nothing."""
     if len(args) == 1 and callable(args[0]) and not kwargs:
@@ -236,15 +254,46 @@ def as_it_is(*args: Any, **kwargs: Any) -> Any:
     return lambda decorated: decorated
 
 
+@tf_export("autograph.experimental.do_not_convert")
 def do_not_convert(func: Any = None) -> Any:
     """``tf.autograph.experimental.do_not_convert``: statements that need no conversion mean what they did."""
     return as_it_is if func is None else func
 
 
+@tf_export(
+    "debugging.enable_traceback_filtering",
+    "debugging.disable_traceback_filtering",
+    "debugging.set_log_device_placement",
+    "config.get_logical_device_configuration",
+    "config.set_visible_devices",
+    "config.set_logical_device_configuration",
+    "config.experimental.get_virtual_device_configuration",
+    "config.experimental.set_virtual_device_configuration",
+    "config.experimental.enable_mlir_bridge",
+    "config.experimental.disable_mlir_bridge",
+    "config.experimental.set_device_policy",
+    "config.experimental.reset_memory_stats",
+    "config.experimental.set_visible_devices",
+    "config.experimental.set_memory_growth",
+    "config.experimental.enable_op_determinism",
+    "config.experimental.enable_tensor_float_32_execution",
+    "config.experimental.set_synchronous_execution",
+    "config.optimizer.set_jit",
+    "config.optimizer.set_experimental_options",
+    "config.threading.set_inter_op_parallelism_threads",
+    "autograph.set_verbosity",
+    "autograph.experimental.set_loop_options",
+    "summary.trace_on",
+    "summary.trace_off",
+    "summary.trace_export",
+    "keras.utils.enable_interactive_logging",
+    "keras.utils.disable_interactive_logging",
+)
 def nothing(*args: Any, **kwargs: Any) -> None:
     """A setting that means nothing here."""
 
 
+@tf_export("executing_eagerly")
 def executing_eagerly() -> bool:
     """``tf.executing_eagerly``: False while a function is traced."""
     from hybridflow.core.context import now
@@ -252,37 +301,44 @@ def executing_eagerly() -> bool:
     return now().trace is None
 
 
+@tf_export("inside_function")
 def inside_function() -> bool:
     """``tf.inside_function``."""
     return not executing_eagerly()
 
 
+@tf_export("nest.map_structure")
 def foreach(function: Any, *structures: Any, **options: Any) -> Any:
     """``tf.nest.map_structure``."""
     return hf.tree.map(function, *structures)
 
 
+@tf_export("nest.flatten")
 def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
     """``tf.nest.flatten``."""
     return hf.tree.leaves(structure)
 
 
+@tf_export("nest.pack_sequence_as")
 def pack_sequence_as(structure: Any, flat_sequence: Any, expand_composites: bool = False) -> Any:
     """``tf.nest.pack_sequence_as``."""
     return hf.tree.unflatten(hf.tree.structure(structure), flat_sequence)
 
 
+@tf_export("nest.is_nested")
 def is_nested(structure: Any) -> bool:
     """``tf.nest.is_nested``."""
     return isinstance(structure, (list, tuple, dict))
 
 
+@tf_export("nest.assert_same_structure")
 def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expand_composites: bool = False) -> None:
     """``tf.nest.assert_same_structure``.  Raises ArgumentError where they differ."""
     if hf.tree.structure(nest1) != hf.tree.structure(nest2):
         raise ArgumentError("nest", f"{hf.tree.structure(nest1)} and {hf.tree.structure(nest2)} differ.")
 
 
+@tf_export("custom_gradient")
 def custom_gradient(f: Any) -> Any:
     """``tf.custom_gradient``: of an argument that is a variable, the function is given the value."""
     inner = hf.custom_gradient(f)
@@ -299,6 +355,7 @@ def _value_of(x: Any) -> Any:
     return x.read_value() if isinstance(x, hf.Variable) else x
 
 
+@tf_export("grad_pass_through")
 def grad_pass_through(f: Any) -> Any:
     """``tf.grad_pass_through``: ``f(x)``, with the derivative of x."""
 
@@ -312,6 +369,7 @@ def grad_pass_through(f: Any) -> Any:
     return passed
 
 
+@tf_export("debugging.assert_integer")
 def assert_integer(x: Any, message: str | None = None, name: str | None = None) -> None:
     """``tf.debugging.assert_integer``.  Raises ArgumentError where the tensor is of another dtype."""
     if not dtypes.is_integer(operand(x).dtype):
@@ -329,6 +387,7 @@ class _File:
             return file.write(text)
 
 
+@tf_export("autograph.trace", "print")
 def print_(*inputs: Any, **options: Any) -> None:
     """``tf.print``; ``output_stream`` may be the address of a file, "file:///tmp/log"."""
     stream = options.get("output_stream")
@@ -338,12 +397,14 @@ def print_(*inputs: Any, **options: Any) -> None:
     hf.print(*inputs, **options)
 
 
+@tf_export("debugging.assert_proper_iterable")
 def assert_proper_iterable(values: Any) -> None:
     """``tf.debugging.assert_proper_iterable``.  Raises TypeError for tensors, arrays, texts and what is none."""
     if isinstance(values, (Operators, np.ndarray, bytes, str)) or not hasattr(values, "__iter__"):
         raise TypeError(f"{type(values).__name__} is no list or the like")
 
 
+@tf_export("debugging.assert_same_float_dtype")
 def assert_same_float_dtype(tensors: Any = None, dtype: Any = None) -> Any:
     """``tf.debugging.assert_same_float_dtype``: the dtype that all have.  Raises ArgumentError where they differ."""
     kinds = {operand(x).dtype for x in tensors or ()} | ({as_dtype(dtype).dtype} if dtype is not None else set())
@@ -352,11 +413,13 @@ def assert_same_float_dtype(tensors: Any = None, dtype: Any = None) -> Any:
     return as_dtype(kinds.pop()) if kinds else as_dtype("float32")
 
 
+@tf_export("debugging.is_numeric_tensor")
 def is_numeric_tensor(tensor: Any) -> bool:
     """``tf.debugging.is_numeric_tensor``."""
     return isinstance(tensor, Operators) and not dtypes.is_bool(tensor.dtype)
 
 
+@tf_export("test.compute_gradient")
 def compute_gradient(f: Any, x: Any, delta: float | None = None) -> tuple[list[Any], list[Any]]:
     """``tf.test.compute_gradient``: the Jacobian by the tape, and by differences, for each argument."""
     points = [operand(one) for one in x]
@@ -378,3 +441,6 @@ def compute_gradient(f: Any, x: Any, delta: float | None = None) -> tuple[list[A
             columns.append((sides[0] - sides[1]) / (2 * step))
         near.append(np.stack(columns, axis=1) if columns else np.zeros_like(rows))
     return exact, near
+
+
+export(TensorArray, "TensorArray")

@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.compat.export import tf_export
+
 Split = tuple[tuple[Any, Any], tuple[Any, Any]]
 
 
@@ -42,8 +44,8 @@ class _Reader(pickle.Unpickler):
     """Reads pickled arrays and containers of Python; a file that wants anything else is refused."""
 
     _known: dict[str, Callable[..., Any]] = {
-        "_reconstruct": np._core.multiarray._reconstruct,  # type: ignore[attr-defined]
-        "scalar": np._core.multiarray.scalar,  # type: ignore[attr-defined]
+        "_reconstruct": np._core.multiarray._reconstruct,
+        "scalar": np._core.multiarray.scalar,
         "ndarray": np.ndarray,
         "dtype": np.dtype,
     }
@@ -78,12 +80,14 @@ def _of_objects(file: io.BytesIO) -> np.ndarray:
     return np.asarray(_Reader(file, encoding="latin1").load(), object)
 
 
+@tf_export("keras.datasets.mnist.load_data")
 def mnist(path: str = "mnist.npz") -> Split:
     """``tf.keras.datasets.mnist.load_data``: 60000 and 10000 pictures of 28x28, uint8, and their digits."""
     arrays = _arrays(_found(path))
     return (arrays["x_train"], arrays["y_train"]), (arrays["x_test"], arrays["y_test"])
 
 
+@tf_export("keras.datasets.fashion_mnist.load_data")
 def fashion_mnist() -> Split:
     """``tf.keras.datasets.fashion_mnist.load_data``."""
     import gzip
@@ -121,6 +125,7 @@ def _pictures(batches: list[dict[Any, Any]], label: bytes) -> tuple[np.ndarray, 
     return np.ascontiguousarray(data.transpose(0, 2, 3, 1)), labels.reshape(-1, 1)
 
 
+@tf_export("keras.datasets.cifar10.load_data")
 def cifar10() -> Split:
     """``tf.keras.datasets.cifar10.load_data``: 50000 and 10000 pictures of 32x32x3, uint8, and their classes."""
     files = [*(f"data_batch_{k}" for k in range(1, 6)), "test_batch"]
@@ -128,6 +133,7 @@ def cifar10() -> Split:
     return _pictures(batches[:5], b"labels"), _pictures(batches[5:], b"labels")
 
 
+@tf_export("keras.datasets.cifar100.load_data")
 def cifar100(label_mode: str = "fine") -> Split:
     """``tf.keras.datasets.cifar100.load_data``."""
     train, test = _batches("cifar-100-python", ["train", "test"])
@@ -171,6 +177,7 @@ def _texts(
     return (texts[:cut], labels[:cut]), (texts[cut:], labels[cut:])
 
 
+@tf_export("keras.datasets.imdb.load_data")
 def imdb(
     path: str = "imdb.npz", num_words: int | None = None, skip_top: int = 0, maxlen: int | None = None,
     seed: int = 113, start_char: int | None = 1, oov_char: int | None = 2, index_from: int = 3, **kwargs: Any,
@@ -179,6 +186,7 @@ def imdb(
     return _texts(path, num_words, skip_top, maxlen, seed, start_char, oov_char, index_from, None)
 
 
+@tf_export("keras.datasets.reuters.load_data")
 def reuters(
     path: str = "reuters.npz", num_words: int | None = None, skip_top: int = 0, maxlen: int | None = None,
     test_split: float = 0.2, seed: int = 113, start_char: int | None = 1, oov_char: int | None = 2,
@@ -188,11 +196,13 @@ def reuters(
     return _texts(path, num_words, skip_top, maxlen, seed, start_char, oov_char, index_from, test_split)
 
 
+@tf_export("keras.datasets.imdb.get_word_index")
 def imdb_words(path: str = "imdb_word_index.json") -> dict[str, int]:
     """``tf.keras.datasets.imdb.get_word_index``."""
     return json.loads(_found(path).read_text(encoding="utf-8"))
 
 
+@tf_export("keras.datasets.reuters.get_word_index")
 def reuters_words(path: str = "reuters_word_index.json") -> dict[str, int]:
     """``tf.keras.datasets.reuters.get_word_index``."""
     return json.loads(_found(path).read_text(encoding="utf-8"))
@@ -208,11 +218,13 @@ def _table(path: str, test_split: float, seed: int, rows: int | None = None) -> 
     return (x[:cut], y[:cut]), (x[cut:], y[cut:])
 
 
+@tf_export("keras.datasets.boston_housing.load_data")
 def boston_housing(path: str = "boston_housing.npz", test_split: float = 0.2, seed: int = 113) -> Split:
     """``tf.keras.datasets.boston_housing.load_data``."""
     return _table(path, test_split, seed)
 
 
+@tf_export("keras.datasets.california_housing.load_data")
 def california_housing(
     version: str = "large", path: str = "california_housing.npz", test_split: float = 0.2, seed: int = 113
 ) -> Split:

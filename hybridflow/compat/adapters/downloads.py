@@ -14,11 +14,13 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from hybridflow.compat.export import tf_export
 from hybridflow.errors import ArgumentError, DataError
 
 _SUFFIXES = (".tar.gz", ".tar.bz2", ".tar.xz", ".tgz", ".tbz", ".tar", ".zip")
 
 
+@tf_export("keras.utils.get_file")
 def get_file(
     fname: Any = None, origin: str | None = None, untar: bool = False, md5_hash: str | None = None,
     file_hash: str | None = None, cache_subdir: str = "datasets", hash_algorithm: str = "auto", extract: bool = False,

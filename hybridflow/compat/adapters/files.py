@@ -18,6 +18,7 @@ from hybridflow.checkpoint.checkpoint import opened
 from hybridflow.compat.adapters.records import Record
 from hybridflow.compat.adapters.settings import device_of
 from hybridflow.compat.adapters.values import DType, TensorSpec, as_dtype, convert_to_tensor
+from hybridflow.compat.export import export, tf_export
 from hybridflow.compat.facade import Facade
 from hybridflow.data.csv_files import column, dialect_of, fields_in
 from hybridflow.errors import ArgumentError
@@ -33,6 +34,7 @@ def _of_lists(tensors: Any) -> Any:
     return convert_to_tensor(tensors) if isinstance(tensors, (list, bool, int, float)) else tensors
 
 
+@tf_export("experimental.Optional")
 class Optional:
     """``tf.experimental.Optional``: an element, or that there is none."""
 
@@ -61,6 +63,7 @@ class Optional:
         return self._values[0]
 
 
+@tf_export("data.NumpyIterator", "data.Iterator")
 class Elements(hf.data.Iterator):
     """``tf.data.Iterator``."""
 
@@ -71,6 +74,7 @@ class Elements(hf.data.Iterator):
         return Optional(self.element_spec, tuple(itertools.islice(self, 1)))
 
 
+@tf_export("data.Dataset")
 class Dataset(hf.data.Dataset):
     """``tf.data.Dataset``: lists of numbers are tensors, and a list that a function of ``map`` returns is an element's
     components, as a tuple is."""
@@ -131,6 +135,7 @@ class Line(str):
         return self.encode()
 
 
+@tf_export("data.TextLineDataset")
 class TextLineDataset(hf.data.TextLineDataset, Dataset):
     """``tf.data.TextLineDataset``: the elements are ``str`` that have ``numpy``."""
 
@@ -139,6 +144,7 @@ class TextLineDataset(hf.data.TextLineDataset, Dataset):
         self._made = self.map(Line)._made
 
 
+@tf_export("data.TFRecordDataset")
 class TFRecordDataset(hf.data.TFRecordDataset, Dataset):
     """``tf.data.TFRecordDataset``: the elements are ``bytes`` that have ``numpy``."""
 
@@ -147,6 +153,7 @@ class TFRecordDataset(hf.data.TFRecordDataset, Dataset):
         self._made = self.map(Record)._made
 
 
+@tf_export("data.FixedLengthRecordDataset")
 class FixedLengthRecordDataset(hf.data.FixedLengthRecordDataset, Dataset):
     """``tf.data.FixedLengthRecordDataset``: the same."""
 
@@ -155,6 +162,7 @@ class FixedLengthRecordDataset(hf.data.FixedLengthRecordDataset, Dataset):
         self._made = self.map(Record)._made
 
 
+@tf_export("keras.utils.timeseries_dataset_from_array", "keras.preprocessing.timeseries_dataset_from_array")
 def timeseries_dataset_from_array(
     data: Any, targets: Any, sequence_length: int, sequence_stride: int = 1, sampling_rate: int = 1,
     batch_size: int | None = 128, shuffle: bool = False, seed: int | None = None, start_index: int | None = None,
@@ -184,6 +192,7 @@ def timeseries_dataset_from_array(
     return dataset if batch_size is None else dataset.batch(batch_size)
 
 
+@tf_export("data.experimental.cardinality")
 def cardinality(dataset: Any) -> Any:
     """``tf.data.experimental.cardinality``: a tensor."""
     return dataset.cardinality()
@@ -213,26 +222,31 @@ unbatch = _applied("unbatch")
 unique = _applied("unique")
 
 
+@tf_export("data.experimental.prefetch_to_device")
 def prefetch_to_device(device: Any, buffer_size: int | None = None) -> Callable[[Any], Any]:
     """``tf.data.experimental.prefetch_to_device``."""
     return lambda dataset: dataset.prefetch_to_device(device_of(device), buffer_size)
 
 
+@tf_export("data.experimental.copy_to_device")
 def copy_to_device(target_device: Any, source_device: Any = "/cpu:0") -> Callable[[Any], Any]:
     """``tf.data.experimental.copy_to_device``: elements come from where they are."""
     return lambda dataset: dataset.prefetch_to_device(device_of(target_device))
 
 
+@tf_export("data.experimental.get_single_element")
 def get_single_element(dataset: Any) -> Any:
     """``tf.data.experimental.get_single_element``."""
     return dataset.get_single_element()
 
 
+@tf_export("data.experimental.shuffle_and_repeat")
 def shuffle_and_repeat(buffer_size: int, count: int | None = None, seed: int | None = None) -> Callable[[Any], Any]:
     """``tf.data.experimental.shuffle_and_repeat``."""
     return lambda dataset: dataset.shuffle(buffer_size, seed).repeat(count)
 
 
+@tf_export("data.experimental.map_and_batch")
 def map_and_batch(
     map_func: Callable[..., Any],
     batch_size: int,
@@ -245,6 +259,7 @@ def map_and_batch(
     return lambda dataset: dataset.map(map_func, calls).batch(batch_size, drop_remainder)
 
 
+@tf_export("data.experimental.parallel_interleave")
 def parallel_interleave(
     map_func: Callable[..., Any],
     cycle_length: int,
@@ -259,6 +274,7 @@ def parallel_interleave(
     )
 
 
+@tf_export("train.Checkpoint")
 class Checkpoint(hf.checkpoint.Checkpoint):
     """``tf.train.Checkpoint``: what the file and the objects both have is restored; what is returned says the rest."""
 
@@ -266,6 +282,7 @@ class Checkpoint(hf.checkpoint.Checkpoint):
         return super().restore(path, **{"partial": True, **how})
 
 
+@tf_export("train.latest_checkpoint")
 def latest_checkpoint(checkpoint_dir: Any, latest_filename: Any = None) -> str | None:
     """``tf.train.latest_checkpoint``: of any name, the newest."""
     paths = [path for path in Path(checkpoint_dir).glob("*-*.safetensors") if path.stem.rpartition("-")[2].isdigit()]
@@ -276,17 +293,20 @@ def _age(path: Path) -> tuple[int, int]:
     return path.stat().st_mtime_ns, int(path.stem.rpartition("-")[2])
 
 
+@tf_export("train.list_variables")
 def list_variables(ckpt_dir_or_file: Any) -> list[tuple[str, list[int]]]:
     """``tf.train.list_variables``: names and shapes."""
     reader = load_checkpoint(ckpt_dir_or_file)
     return sorted((name, list(shape)) for name, shape in reader.get_variable_to_shape_map().items())
 
 
+@tf_export("train.load_variable")
 def load_variable(ckpt_dir_or_file: Any, name: str) -> np.ndarray:
     """``tf.train.load_variable``."""
     return load_checkpoint(ckpt_dir_or_file).get_tensor(name)
 
 
+@tf_export("train.load_checkpoint")
 def load_checkpoint(ckpt_dir_or_file: Any) -> CheckpointReader:
     """``tf.train.load_checkpoint``: of a file, or the latest of a folder.  Raises FileNotFoundError for none."""
     path = os.fspath(ckpt_dir_or_file)
@@ -317,6 +337,7 @@ class CheckpointReader:
         return self._file.tensor(name).numpy()
 
 
+@tf_export("saved_model.save")
 def save(obj: Any, export_dir: Any, signatures: Any = None, options: Any = None) -> None:
     """``tf.saved_model.save``: one file at that path, or in it where it is a folder."""
     path = in_folder(export_dir)
@@ -358,6 +379,7 @@ def _named(outputs: Any) -> dict[str, Any]:
     return {f"output_{k}": one for k, one in enumerate(several)}
 
 
+@tf_export("saved_model.load")
 def load(export_dir: Any, tags: Any = None, options: Any = None) -> Any:
     """``tf.saved_model.load``: signatures give dicts, functions what they gave before they were saved."""
     loaded = hf.saved.load(in_folder(export_dir))
@@ -365,17 +387,20 @@ def load(export_dir: Any, tags: Any = None, options: Any = None) -> Any:
     return loaded
 
 
+@tf_export("io.read_file")
 def read_file(filename: Any, name: str | None = None) -> bytes:
     """``tf.io.read_file``: bytes."""
     return Path(filename).read_bytes()
 
 
+@tf_export("io.write_file")
 def write_file(filename: Any, contents: bytes | str, name: str | None = None) -> None:
     """``tf.io.write_file``; folders that are not there are made."""
     Path(filename).parent.mkdir(parents=True, exist_ok=True)
     Path(filename).write_bytes(contents.encode() if isinstance(contents, str) else contents)
 
 
+@tf_export("io.matching_files", "io.gfile.glob")
 def matching_files(pattern: Any, name: str | None = None) -> list[str]:
     """``tf.io.matching_files``, and ``tf.io.gfile.glob``."""
     import glob
@@ -383,22 +408,26 @@ def matching_files(pattern: Any, name: str | None = None) -> list[str]:
     return sorted(glob.glob(os.fspath(pattern)))
 
 
+@tf_export("io.gfile.exists")
 def exists(path: Any) -> bool:
     """``tf.io.gfile.exists``."""
     return os.path.exists(path)
 
 
+@tf_export("io.gfile.makedirs", "io.gfile.mkdir")
 def makedirs(path: Any) -> None:
     """``tf.io.gfile.makedirs``."""
     os.makedirs(path, exist_ok=True)
 
 
+@tf_export("io.decode_raw")
 def decode_raw(input_bytes: bytes, out_type: Any, little_endian: bool = True, name: str | None = None) -> Any:
     """``tf.io.decode_raw``, of one text of bytes."""
     order = np.dtype(getattr(out_type, "dtype", out_type)).newbyteorder("<" if little_endian else ">")
     return hf.asarray(np.frombuffer(input_bytes, order).astype(order.newbyteorder("=")))
 
 
+@tf_export("io.decode_csv")
 def decode_csv(
     records: Any, record_defaults: Any, field_delim: str = ",", use_quote_delim: bool = True, na_value: str = "",
     select_cols: Any = None, name: str | None = None,
@@ -416,6 +445,7 @@ def decode_csv(
     return tuple([np.array(x, object) if x.dtype.kind == "U" else hf.asarray(x) for x in columns_read])
 
 
+@tf_export("io.gfile.GFile")
 def open_file(name: Any, mode: str = "r") -> Any:
     """``tf.io.gfile.GFile``."""
     return open(name, mode)
@@ -437,11 +467,13 @@ def _manager(
 CheckpointManager = Facade(hf.checkpoint.CheckpointManager, _manager)
 
 
+@tf_export("data.experimental.dense_to_ragged_batch")
 def ragged_batch(batch_size: Any, drop_remainder: bool = False, row_splits_dtype: Any = "int64") -> Any:
     """``tf.data.experimental.dense_to_ragged_batch``: what ``Dataset.apply`` takes."""
     return lambda dataset: dataset.ragged_batch(batch_size, drop_remainder, row_splits_dtype)
 
 
+@tf_export("data.experimental.from_list")
 def from_list(elements: Any, name: str | None = None) -> Any:
     """``tf.data.experimental.from_list``: the elements of a list, which have one structure."""
     return Dataset.from_tensor_slices(
@@ -449,6 +481,7 @@ def from_list(elements: Any, name: str | None = None) -> Any:
     )
 
 
+@tf_export("data.experimental.at")
 def at(dataset: Any, index: Any) -> Any:
     """``tf.data.experimental.at``.  Raises IndexError where there are fewer."""
     for element in dataset.skip(int(index)).take(1):
@@ -456,6 +489,7 @@ def at(dataset: Any, index: Any) -> Any:
     raise IndexError(f"the dataset has no element {int(index)}")
 
 
+@tf_export("data.experimental.Reducer")
 class Reducer:
     """``tf.data.experimental.Reducer``."""
 
@@ -463,6 +497,7 @@ class Reducer:
         self.init_func, self.reduce_func, self.finalize_func = init_func, reduce_func, finalize_func
 
 
+@tf_export("data.experimental.group_by_reducer")
 def group_by_reducer(key_func: Any, reducer: Reducer) -> Callable[[Any], Any]:
     """``tf.data.experimental.group_by_reducer``: for each key, in their order, what its elements are folded to."""
 
@@ -478,11 +513,13 @@ def group_by_reducer(key_func: Any, reducer: Reducer) -> Callable[[Any], Any]:
     return transform
 
 
+@tf_export("data.experimental.get_structure")
 def get_structure(dataset_or_iterator: Any) -> Any:
     """``tf.data.experimental.get_structure``."""
     return dataset_or_iterator.element_spec
 
 
+@tf_export("saved_model.contains_saved_model")
 def contains_saved_model(export_dir: Any) -> bool:
     """``tf.saved_model.contains_saved_model``."""
     return os.path.isfile(in_folder(export_dir))
@@ -496,12 +533,14 @@ class CheckpointState:
         self.model_checkpoint_path = paths[-1]
 
 
+@tf_export("train.get_checkpoint_state")
 def get_checkpoint_state(checkpoint_dir: Any, latest_filename: Any = None) -> CheckpointState | None:
     """``tf.train.get_checkpoint_state``: those in a folder, the oldest first; None where there are none."""
     paths = [path for path in Path(checkpoint_dir).glob("*-*.safetensors") if path.stem.rpartition("-")[2].isdigit()]
     return CheckpointState([str(path) for path in sorted(paths, key=_age)]) if paths else None
 
 
+@tf_export("train.checkpoints_iterator")
 def checkpoints_iterator(
     checkpoint_dir: Any, min_interval_secs: float = 0, timeout: float | None = None, timeout_fn: Any = None
 ) -> Iterator[str]:
@@ -518,3 +557,27 @@ def checkpoints_iterator(
             return
         time.sleep(0.1)
         waited += 0.1
+
+
+export(CheckpointManager, "train.CheckpointManager")
+export(isdir, "io.gfile.isdir")
+export(listdir, "io.gfile.listdir")
+export(rmtree, "io.gfile.rmtree")
+export(remove, "io.gfile.remove")
+export(Dataset.counter, "data.experimental.Counter")
+export(Dataset.random, "data.experimental.RandomDataset")
+export(assert_cardinality, "data.experimental.assert_cardinality")
+export(bucket_by_sequence_length, "data.experimental.bucket_by_sequence_length")
+export(enumerate_dataset, "data.experimental.enumerate_dataset")
+export(group_by_window, "data.experimental.group_by_window")
+export(ignore_errors, "data.experimental.ignore_errors")
+export(Dataset.load, "data.experimental.load")
+export(rejection_resample, "data.experimental.rejection_resample")
+export(Dataset.save, "data.experimental.save")
+export(scan, "data.experimental.scan")
+export(snapshot, "data.experimental.snapshot")
+export(take_while, "data.experimental.take_while")
+export(unbatch, "data.experimental.unbatch")
+export(unique, "data.experimental.unique")
+export(Dataset.sample_from_datasets, "data.experimental.sample_from_datasets")
+export(Dataset.choose_from_datasets, "data.experimental.choose_from_datasets")

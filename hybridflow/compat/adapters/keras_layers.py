@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import hybridflow as hf
+from hybridflow.compat.export import export
 from hybridflow.compat.facade import Facade
 
 
@@ -28,3 +29,16 @@ SGD, Adam, AdamW, RMSprop, Adagrad, Adadelta, Adamax, Nadam, Ftrl = (
     _with_old(getattr(hf.optimizers, name), {"lr": "learning_rate"})
     for name in ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax", "Nadam", "Ftrl")
 )
+
+
+export(Embedding, "keras.layers.Embedding")
+export(LeakyReLU, "keras.layers.LeakyReLU")
+export(SGD, "keras.optimizers.SGD")
+export(Adam, "keras.optimizers.Adam")
+export(AdamW, "keras.optimizers.AdamW")
+export(RMSprop, "keras.optimizers.RMSprop")
+export(Adagrad, "keras.optimizers.Adagrad")
+export(Adadelta, "keras.optimizers.Adadelta")
+export(Adamax, "keras.optimizers.Adamax")
+export(Nadam, "keras.optimizers.Nadam")
+export(Ftrl, "keras.optimizers.Ftrl")

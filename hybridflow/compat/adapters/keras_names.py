@@ -12,6 +12,7 @@ import numpy as np
 import hybridflow as hf
 from hybridflow.compat.adapters import models
 from hybridflow.compat.adapters.values import as_dtype, operand
+from hybridflow.compat.export import export, tf_export
 from hybridflow.core import serialization
 from hybridflow.core.serialization import Configured, described, described_of, description, kinds_of
 from hybridflow.errors import ArgumentError, ArgumentTypeError
@@ -21,6 +22,16 @@ from hybridflow.layers.named_activations import FURTHER
 # ---- descriptions
 
 
+@tf_export(
+    "keras.layers.serialize",
+    "keras.optimizers.serialize",
+    "keras.optimizers.schedules.serialize",
+    "keras.losses.serialize",
+    "keras.metrics.serialize",
+    "keras.initializers.serialize",
+    "keras.regularizers.serialize",
+    "keras.constraints.serialize",
+)
 def serialize(obj: Any) -> Any:
     """``tf.keras.layers.serialize`` and its kin: the class's name and the configuration."""
     return description(obj) if isinstance(obj, Configured) else getattr(obj, "__name__", obj)
@@ -57,6 +68,7 @@ _ROOMS = (
 )  # fmt: skip
 
 
+@tf_export("keras.utils.deserialize_keras_object", "keras.saving.deserialize_keras_object")
 def deserialize_keras_object(config: Any, custom_objects: Any = None, safe_mode: bool = True) -> Any:
     """``tf.keras.utils.deserialize_keras_object``: of any class that has a configuration."""
     if not isinstance(config, dict) or "class_name" not in config:
@@ -89,11 +101,13 @@ def _of_one(formula: Callable[..., Any], name: str) -> Callable[..., Any]:
 # ---- losses as functions
 
 
+@tf_export("keras.losses.categorical_hinge", "keras.metrics.categorical_hinge")
 def categorical_hinge(y_true: Any, y_pred: Any) -> Any:
     """``tf.keras.losses.categorical_hinge``: the loss of each sample."""
     return hf.losses.CategoricalHinge(reduction="none")(y_true, y_pred)
 
 
+@tf_export("keras.losses.binary_focal_crossentropy", "keras.metrics.binary_focal_crossentropy")
 def binary_focal_crossentropy(
     y_true: Any, y_pred: Any, apply_class_balancing: bool = False, alpha: float = 0.25, gamma: float = 2.0,
     from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1,
@@ -105,6 +119,7 @@ def binary_focal_crossentropy(
     )(y_true, y_pred)  # fmt: skip
 
 
+@tf_export("keras.losses.categorical_focal_crossentropy", "keras.metrics.categorical_focal_crossentropy")
 def categorical_focal_crossentropy(
     y_true: Any, y_pred: Any, alpha: Any = 0.25, gamma: float = 2.0, from_logits: bool = False,
     label_smoothing: float = 0.0, axis: int = -1,
@@ -116,16 +131,19 @@ def categorical_focal_crossentropy(
     )(y_true, y_pred)  # fmt: skip
 
 
+@tf_export("keras.losses.categorical_generalized_cross_entropy")
 def categorical_generalized_cross_entropy(y_true: Any, y_pred: Any, q: float) -> Any:
     """``tf.keras.losses.categorical_generalized_cross_entropy``: the loss of each sample."""
     return hf.losses.CategoricalGeneralizedCrossEntropy(q=q, reduction="none")(y_true, y_pred)
 
 
+@tf_export("keras.losses.dice")
 def dice(y_true: Any, y_pred: Any, axis: Any = None) -> Any:
     """``tf.keras.losses.dice``."""
     return hf.losses.Dice(axis=axis, reduction="none")(y_true, y_pred)
 
 
+@tf_export("keras.losses.tversky")
 def tversky(y_true: Any, y_pred: Any, alpha: float = 0.5, beta: float = 0.5, axis: Any = None) -> Any:
     """``tf.keras.losses.tversky``."""
     return hf.losses.Tversky(alpha=alpha, beta=beta, axis=axis, reduction="none")(y_true, y_pred)
@@ -134,6 +152,7 @@ def tversky(y_true: Any, y_pred: Any, alpha: float = 0.5, beta: float = 0.5, axi
 # ---- utilities
 
 
+@tf_export("keras.utils.img_to_array")
 def img_to_array(img: Any, data_format: str | None = None, dtype: Any = None) -> np.ndarray:
     """``tf.keras.utils.img_to_array``: [height, width, channels], as float32."""
     array = np.asarray(img, "float32" if dtype is None else as_dtype(dtype).dtype)
@@ -143,6 +162,7 @@ def img_to_array(img: Any, data_format: str | None = None, dtype: Any = None) ->
     return np.moveaxis(array, -1, 0) if data_format == "channels_first" else array
 
 
+@tf_export("keras.utils.array_to_img")
 def array_to_img(x: Any, data_format: str | None = None, scale: bool = True, dtype: Any = None) -> Any:
     """``tf.keras.utils.array_to_img``: a picture of Pillow, which has to be installed."""
     from PIL import Image
@@ -156,6 +176,7 @@ def array_to_img(x: Any, data_format: str | None = None, scale: bool = True, dty
     return Image.fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels)
 
 
+@tf_export("keras.utils.load_img")
 def load_img(
     path: Any, color_mode: str = "rgb", target_size: Any = None, interpolation: str = "nearest",
     keep_aspect_ratio: bool = False,
@@ -179,11 +200,13 @@ def load_img(
     return result.resize((wide, high), getattr(Image, interpolation.upper()), box)
 
 
+@tf_export("keras.utils.save_img")
 def save_img(path: Any, x: Any, data_format: str | None = None, file_format: Any = None, scale: bool = True) -> None:
     """``tf.keras.utils.save_img``, by Pillow, which has to be installed."""
     array_to_img(x, data_format, scale).save(path, format=file_format)
 
 
+@tf_export("keras.utils.split_dataset")
 def split_dataset(
     dataset: Any, left_size: Any = None, right_size: Any = None, shuffle: bool = False, seed: int | None = None,
     preferred_backend: str | None = None,
@@ -208,6 +231,7 @@ def _joined(arrays: Any) -> Any:
     return tuple(arrays) if isinstance(arrays, list) and len(arrays) and isinstance(arrays[0], np.ndarray) else arrays
 
 
+@tf_export("keras.utils.pack_x_y_sample_weight")
 def pack_x_y_sample_weight(x: Any, y: Any = None, sample_weight: Any = None) -> Any:
     """``tf.keras.utils.pack_x_y_sample_weight``."""
     if y is None:
@@ -215,6 +239,7 @@ def pack_x_y_sample_weight(x: Any, y: Any = None, sample_weight: Any = None) -> 
     return (x, y) if sample_weight is None else (x, y, sample_weight)
 
 
+@tf_export("keras.utils.unpack_x_y_sample_weight")
 def unpack_x_y_sample_weight(data: Any) -> tuple[Any, Any, Any]:
     """``tf.keras.utils.unpack_x_y_sample_weight``."""
     parts: Sequence[Any] = tuple(data) if isinstance(data, (list, tuple)) else (data,)
@@ -223,21 +248,25 @@ def unpack_x_y_sample_weight(data: Any) -> tuple[Any, Any, Any]:
     return (*parts, *[None] * (3 - len(parts)))
 
 
+@tf_export("keras.utils.is_keras_tensor", "keras.backend.is_keras_tensor")
 def is_keras_tensor(x: Any) -> bool:
     """``tf.keras.utils.is_keras_tensor``: whether it is what ``Input`` and layers of it give."""
     return isinstance(x, Symbol)
 
 
+@tf_export("keras.utils.standardize_dtype", "keras.backend.standardize_dtype")
 def standardize_dtype(dtype: Any) -> str:
     """``tf.keras.utils.standardize_dtype``: a name."""
     return "float32" if dtype is None else as_dtype(dtype).name
 
 
+@tf_export("keras.utils.get_custom_objects", "keras.saving.get_custom_objects")
 def get_custom_objects() -> dict[str, Any]:
     """``tf.keras.utils.get_custom_objects``: what ``custom_object_scope`` has given."""
     return dict(serialization._custom_objects.get())
 
 
+@tf_export("keras.utils.get_registered_name", "keras.saving.get_registered_name")
 def get_registered_name(obj: Any) -> str:
     """``tf.keras.utils.get_registered_name``: of classes, their own."""
     return str(obj.__name__)
@@ -246,12 +275,14 @@ def get_registered_name(obj: Any) -> str:
 _UIDS: dict[str, int] = {}
 
 
+@tf_export("keras.backend.get_uid")
 def get_uid(prefix: str = "") -> int:
     """``tf.keras.backend.get_uid``: 1, 2, ... for each prefix."""
     _UIDS[prefix] = _UIDS.get(prefix, 0) + 1
     return _UIDS[prefix]
 
 
+@tf_export("keras.utils.Progbar")
 class Progbar:
     """``tf.keras.utils.Progbar``: a line of how far something is; ``values`` are averaged, but for those in
     ``stateful_metrics``."""
@@ -288,6 +319,7 @@ class Progbar:
         self.update(self._seen + n, values)
 
 
+@tf_export("keras.mixed_precision.dtype_policy")
 def dtype_policy() -> Any:
     """``tf.keras.mixed_precision.dtype_policy``."""
     return hf.mixed_precision.global_policy()
@@ -296,6 +328,7 @@ def dtype_policy() -> Any:
 # ---- backend
 
 
+@tf_export("keras.backend.batch_dot")
 def batch_dot(x: Any, y: Any, axes: Any = None) -> Any:
     """``tf.keras.backend.batch_dot``: over one axis of each, within the batch."""
     a, b = operand(x), operand(y)
@@ -314,12 +347,14 @@ def batch_dot(x: Any, y: Any, axes: Any = None) -> Any:
     return products if out else products[:, None]
 
 
+@tf_export("keras.backend.batch_flatten")
 def batch_flatten(x: Any) -> Any:
     """``tf.keras.backend.batch_flatten``."""
     value = operand(x)
     return hf.reshape(value, (value.shape[0], -1))
 
 
+@tf_export("keras.backend.switch")
 def switch(condition: Any, then_expression: Any, else_expression: Any) -> Any:
     """``tf.keras.backend.switch``: of two values, or of two functions."""
     chosen = operand(condition)
@@ -331,6 +366,7 @@ def switch(condition: Any, then_expression: Any, else_expression: Any) -> Any:
     return hf.where(chosen, a, b)
 
 
+@tf_export("keras.backend.random_bernoulli")
 def random_bernoulli(shape: Any, p: float = 0.0, dtype: Any = None, seed: Any = None) -> Any:
     """``tf.keras.backend.random_bernoulli``."""
     from hybridflow.compat.adapters.draws import generator_of
@@ -338,21 +374,25 @@ def random_bernoulli(shape: Any, p: float = 0.0, dtype: Any = None, seed: Any = 
     return hf.astype(generator_of(seed).bernoulli(p, tuple(shape)), as_dtype(dtype or "float32").dtype)
 
 
+@tf_export("keras.backend.gradients")
 def gradients(loss: Any, variables: Any) -> Any:
     """``tf.keras.backend.gradients``: there is none where operations run at once."""
     raise ArgumentError("gradients", "operations run at once: record them with tf.GradientTape, and ask that.")
 
 
+@tf_export("keras.backend.repeat_elements")
 def repeat_elements(x: Any, rep: int, axis: int) -> Any:
     """``tf.keras.backend.repeat_elements``."""
     return hf.repeat(operand(x), rep, axis=axis)
 
 
+@tf_export("keras.backend.repeat")
 def repeat(x: Any, n: int) -> Any:
     """``tf.keras.backend.repeat``: rows [batch, features] as [batch, n, features]."""
     return hf.repeat(hf.expand_dims(operand(x), axis=1), n, axis=1)
 
 
+@tf_export("keras.backend.reverse")
 def reverse(x: Any, axes: Any) -> Any:
     """``tf.keras.backend.reverse``."""
     return hf.flip(operand(x), tuple(axes) if isinstance(axes, list) else axes)
@@ -368,43 +408,82 @@ def _updating(method: str) -> Callable[..., Any]:
 update, update_add, update_sub = _updating("assign"), _updating("assign_add"), _updating("assign_sub")
 
 
+@tf_export("keras.backend.moving_average_update")
 def moving_average_update(x: Any, value: Any, momentum: float) -> Any:
     """``tf.keras.backend.moving_average_update``."""
     return x.assign(momentum * x + (1.0 - momentum) * value)
 
 
+@tf_export("keras.backend.batch_get_value")
 def batch_get_value(tensors: Any) -> list[np.ndarray]:
     """``tf.keras.backend.batch_get_value``."""
     return [x.numpy() for x in tensors]
 
 
+@tf_export("keras.backend.batch_set_value")
 def batch_set_value(tuples: Any) -> None:
     """``tf.keras.backend.batch_set_value``."""
     for variable, value in tuples:
         variable.assign(value)
 
 
+@tf_export("keras.backend.count_params")
 def count_params(x: Any) -> int:
     """``tf.keras.backend.count_params``."""
     return int(np.prod(x.shape))
 
 
+@tf_export("keras.backend.dtype")
 def k_dtype(x: Any) -> str:
     """``tf.keras.backend.dtype``: a name."""
     return str(operand(x).dtype.name)
 
 
+@tf_export("keras.backend.spatial_2d_padding")
 def spatial_2d_padding(x: Any, padding: Any = ((1, 1), (1, 1)), data_format: str | None = None) -> Any:
     """``tf.keras.backend.spatial_2d_padding``."""
     inner = [tuple(pair) for pair in padding]
     return hf.pad(operand(x), [(0, 0), (0, 0), *inner] if data_format == "channels_first" else [(0, 0), *inner, (0, 0)])
 
 
+@tf_export("keras.backend.temporal_padding")
 def temporal_padding(x: Any, padding: Any = (1, 1)) -> Any:
     """``tf.keras.backend.temporal_padding``."""
     return hf.pad(operand(x), [(0, 0), tuple(padding), (0, 0)])
 
 
+@tf_export(
+    "keras.applications.mobilenet_v3.preprocess_input",
+    "keras.applications.efficientnet.preprocess_input",
+    "keras.applications.convnext.preprocess_input",
+)
 def unscaled(x: Any, data_format: Any = None) -> Any:
     """``preprocess_input`` of models that scale pictures themselves: the pictures as they are."""
     return x
+
+
+export(deserialize_layer, "keras.layers.deserialize")
+export(deserialize_optimizer, "keras.optimizers.deserialize")
+export(deserialize_schedule, "keras.optimizers.schedules.deserialize")
+export(deserialize_loss, "keras.losses.deserialize")
+export(deserialize_metric, "keras.metrics.deserialize")
+export(deserialize_initializer, "keras.initializers.deserialize")
+export(deserialize_regularizer, "keras.regularizers.deserialize")
+export(deserialize_constraint, "keras.constraints.deserialize")
+export(celu, "keras.activations.celu", "keras.ops.celu")
+export(glu, "keras.activations.glu", "keras.ops.glu")
+export(threshold, "keras.activations.threshold", "keras.ops.threshold")
+export(sparsemax, "keras.activations.sparsemax", "keras.ops.sparsemax")
+export(squareplus, "keras.activations.squareplus", "keras.ops.squareplus")
+export(sparse_plus, "keras.activations.sparse_plus", "keras.ops.sparse_plus")
+export(mish, "keras.activations.mish", "keras.ops.mish")
+export(hard_tanh, "keras.activations.hard_tanh", "keras.ops.hard_tanh")
+export(sparse_sigmoid, "keras.activations.sparse_sigmoid", "keras.ops.sparse_sigmoid")
+export(tanh_shrink, "keras.activations.tanh_shrink", "keras.ops.tanh_shrink")
+export(hard_shrink, "keras.activations.hard_shrink", "keras.ops.hard_shrink")
+export(soft_shrink, "keras.activations.soft_shrink", "keras.ops.soft_shrink")
+export(deserialize_activation, "keras.activations.deserialize")
+export(serialize_keras_object, "keras.utils.serialize_keras_object", "keras.saving.serialize_keras_object")
+export(update, "keras.backend.update")
+export(update_add, "keras.backend.update_add")
+export(update_sub, "keras.backend.update_sub")

@@ -11,6 +11,7 @@ import numpy as np
 import hybridflow as hf
 from hybridflow.compat.adapters import draws
 from hybridflow.compat.adapters.values import axes, operand
+from hybridflow.compat.export import export, tf_export
 from hybridflow.compiler.ir import dtypes
 from hybridflow.errors import ArgumentError
 
@@ -37,21 +38,25 @@ log_cosh = loss_function(hf.losses.LogCosh, "log_cosh")
 kl_divergence = loss_function(hf.losses.KLDivergence, "kl_divergence")
 
 
+@tf_export("keras.losses.huber", "keras.metrics.huber")
 def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> Any:
     """``tf.keras.losses.huber``: the loss of each sample."""
     return hf.losses.Huber(delta, reduction="none")(y_true, y_pred)
 
 
+@tf_export("keras.losses.cosine_similarity")
 def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> Any:
     """``tf.keras.losses.cosine_similarity``: -1 where a prediction points where its label does."""
     return hf.losses.CosineSimilarity(axis, reduction="none")(y_true, y_pred)
 
 
+@tf_export("keras.losses.ctc")
 def ctc(y_true: Any, y_pred: Any) -> Any:
     """``tf.keras.losses.ctc``: the loss of each sequence."""
     return hf.losses.CTC(reduction="none")(y_true, y_pred)
 
 
+@tf_export("keras.losses.circle")
 def circle(
     y_true: Any, y_pred: Any, ref_labels: Any = None, ref_embeddings: Any = None, remove_diagonal: bool = True,
     gamma: float = 80, margin: float = 0.4,
@@ -62,6 +67,7 @@ def circle(
     return hf.losses.Circle(gamma, margin, remove_diagonal, reduction="none")(y_true, y_pred)
 
 
+@tf_export("keras.losses.binary_crossentropy", "keras.metrics.binary_crossentropy")
 def binary_crossentropy(
     y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1
 ) -> Any:
@@ -69,6 +75,7 @@ def binary_crossentropy(
     return hf.losses.BinaryCrossentropy(from_logits, label_smoothing, axis, reduction="none")(y_true, y_pred)
 
 
+@tf_export("keras.losses.categorical_crossentropy", "keras.metrics.categorical_crossentropy")
 def categorical_crossentropy(
     y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1
 ) -> Any:
@@ -76,6 +83,7 @@ def categorical_crossentropy(
     return hf.losses.CategoricalCrossentropy(from_logits, label_smoothing, axis, reduction="none")(y_true, y_pred)
 
 
+@tf_export("keras.losses.sparse_categorical_crossentropy", "keras.metrics.sparse_categorical_crossentropy")
 def sparse_categorical_crossentropy(
     y_true: Any, y_pred: Any, from_logits: bool = False, ignore_class: int | None = None, axis: int = -1
 ) -> Any:
@@ -83,6 +91,7 @@ def sparse_categorical_crossentropy(
     return hf.losses.SparseCategoricalCrossentropy(from_logits, ignore_class, "none", axis)(y_true, y_pred)
 
 
+@tf_export("keras.losses.get")
 def get_loss(identifier: Any) -> Any:
     """``tf.keras.losses.get``: a name in small letters is that of a function, which reduces nothing."""
     kind = hf.losses.get(identifier)
@@ -90,6 +99,7 @@ def get_loss(identifier: Any) -> Any:
     return loss_function(type(kind), identifier) if is_function else kind
 
 
+@tf_export("keras.losses.Reduction")
 class Reduction:
     """``tf.keras.losses.Reduction``."""
 
@@ -97,6 +107,7 @@ class Reduction:
     SUM, NONE = "sum", "none"
 
 
+@tf_export("keras.utils.to_categorical")
 def to_categorical(x: Any, num_classes: int | None = None) -> Any:
     """``tf.keras.utils.to_categorical``: rows of 0 and 1, as a NumPy array."""
     numbers = np.asarray(x.numpy() if hasattr(x, "numpy") else x).astype(np.int64)
@@ -108,6 +119,7 @@ def to_categorical(x: Any, num_classes: int | None = None) -> Any:
     return np.eye(classes)[numbers]
 
 
+@tf_export("keras.utils.normalize")
 def normalize(x: Any, axis: int = -1, order: int = 2) -> Any:
     """``tf.keras.utils.normalize``: a NumPy array."""
     values = np.asarray(x)
@@ -115,6 +127,7 @@ def normalize(x: Any, axis: int = -1, order: int = 2) -> Any:
     return values / np.where(length == 0, 1, length)
 
 
+@tf_export("keras.utils.set_random_seed")
 def set_random_seed(seed: int) -> None:
     """``tf.keras.utils.set_random_seed``: of Python, NumPy, and here."""
     python_random.seed(seed)
@@ -122,30 +135,36 @@ def set_random_seed(seed: int) -> None:
     draws.set_seed(seed)
 
 
+@tf_export("keras.utils.register_keras_serializable", "keras.saving.register_keras_serializable")
 def register_keras_serializable(package: str = "Custom", name: str | None = None) -> Any:
     """``tf.keras.utils.register_keras_serializable``: classes are found by ``custom_objects`` alone."""
     return lambda decorated: decorated
 
 
+@tf_export("keras.backend.epsilon")
 def epsilon() -> float:
     """``tf.keras.backend.epsilon``."""
     return 1e-7
 
 
+@tf_export("keras.backend.floatx")
 def floatx() -> str:
     """``tf.keras.backend.floatx``."""
     return "float32"
 
 
+@tf_export("keras.backend.image_data_format")
 def image_data_format() -> str:
     """``tf.keras.backend.image_data_format``."""
     return "channels_last"
 
 
+@tf_export("keras.utils.clear_session", "keras.backend.clear_session")
 def clear_session(free_memory: bool = True) -> None:
     """``tf.keras.backend.clear_session``: there is nothing that layers or models share."""
 
 
+@tf_export("keras.backend.mean", "keras.ops.mean")
 def k_mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """``tf.keras.backend.mean``."""
     value = operand(x)
@@ -153,51 +172,61 @@ def k_mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return hf.mean(value, axis=axes(axis), keepdims=keepdims)
 
 
+@tf_export("keras.backend.argmax")
 def k_argmax(x: Any, axis: int = -1) -> Any:
     """``tf.keras.backend.argmax``."""
     return hf.argmax(operand(x), axis=axis)
 
 
+@tf_export("keras.backend.int_shape")
 def k_int_shape(x: Any) -> tuple[Any, ...]:
     """``tf.keras.backend.int_shape``."""
     return tuple(x.shape)
 
 
+@tf_export("keras.backend.ndim", "keras.ops.ndim")
 def k_ndim(x: Any) -> int:
     """``tf.keras.backend.ndim``."""
     return operand(x).ndim
 
 
+@tf_export("keras.backend.flatten", "keras.ops.ravel")
 def k_flatten(x: Any) -> Any:
     """``tf.keras.backend.flatten``."""
     return hf.reshape(operand(x), (-1,))
 
 
+@tf_export("keras.backend.sqrt")
 def k_sqrt(x: Any) -> Any:
     """``tf.keras.backend.sqrt``: 0 of what is below 0."""
     return hf.sqrt(hf.maximum(operand(x), 0))
 
 
+@tf_export("keras.backend.cast_to_floatx")
 def cast_to_floatx(x: Any) -> Any:
     """``tf.keras.backend.cast_to_floatx``."""
     return hf.astype(operand(x), dtypes.float32) if hasattr(x, "numpy") else np.asarray(x, np.float32)
 
 
+@tf_export("keras.backend.backend")
 def backend() -> str:
     """``tf.keras.backend.backend``."""
     return "hybridflow"
 
 
+@tf_export("keras.backend.eval", "keras.backend.get_value")
 def get_value(x: Any) -> Any:
     """``tf.keras.backend.get_value``."""
     return x.numpy()
 
 
+@tf_export("keras.backend.set_value")
 def set_value(x: Any, value: Any) -> None:
     """``tf.keras.backend.set_value``."""
     x.assign(value)
 
 
+@tf_export("keras.activations.relu", "keras.backend.relu")
 def relu(x: Any, negative_slope: float = 0.0, max_value: float | None = None, threshold: float = 0.0) -> Any:
     """``tf.keras.activations.relu``."""
     if negative_slope == 0.0 and max_value is None and threshold == 0.0:
@@ -205,6 +234,7 @@ def relu(x: Any, negative_slope: float = 0.0, max_value: float | None = None, th
     return hf.layers.ReLU(max_value, negative_slope, threshold)(operand(x))
 
 
+@tf_export("keras.activations.softmax", "keras.backend.softmax", "keras.ops.softmax")
 def softmax(x: Any, axis: int = -1) -> Any:
     """``tf.keras.activations.softmax``."""
     return hf.nn.softmax(operand(x), axis=axis)
@@ -226,16 +256,19 @@ merged_maximum, merged_minimum = merging(hf.layers.Maximum, "maximum"), merging(
 merged_multiply, merged_subtract = merging(hf.layers.Multiply, "multiply"), merging(hf.layers.Subtract, "subtract")
 
 
+@tf_export("keras.layers.concatenate")
 def concatenate(inputs: Any, axis: int = -1, **options: Any) -> Any:
     """``tf.keras.layers.concatenate``."""
     return hf.layers.Concatenate(axis, **options)(inputs)
 
 
+@tf_export("keras.layers.dot")
 def dot(inputs: Any, axes: Any = -1, **options: Any) -> Any:
     """``tf.keras.layers.dot``."""
     return hf.layers.Dot(axes, **options)(inputs)
 
 
+@tf_export("keras.utils.PyDataset", "keras.utils.Sequence")
 class PyDataset:
     """``tf.keras.utils.PyDataset``, and ``Sequence``: batches by number, from ``__getitem__`` and ``__len__``."""
 
@@ -257,6 +290,7 @@ class PyDataset:
         self.on_epoch_end()
 
 
+@tf_export("keras.Input", "keras.layers.Input")
 def input_of(
     shape: Any = None,
     batch_size: int | None = None,
@@ -272,6 +306,7 @@ def input_of(
     return hf.layers.InputLayer(shape, batch_size, dtype, name, batch_shape=batch_shape).output
 
 
+@tf_export("keras.models.clone_model")
 def clone_model(model: Any, input_tensors: Any = None, clone_function: Any = None) -> Any:
     """``tf.keras.models.clone_model``; inputs are always new ones."""
     if input_tensors is not None:
@@ -279,6 +314,7 @@ def clone_model(model: Any, input_tensors: Any = None, clone_function: Any = Non
     return hf.models.clone_model(model, clone_function)
 
 
+@tf_export("keras.preprocessing.sequence.pad_sequences", "keras.utils.pad_sequences")
 def pad_sequences(
     sequences: Any, maxlen: int | None = None, dtype: Any = "int32", padding: str = "pre", truncating: str = "pre",
     value: Any = 0.0,
@@ -296,9 +332,69 @@ def pad_sequences(
     return result
 
 
+@tf_export("keras.backend.set_image_data_format", "keras.backend.set_floatx", "keras.backend.set_epsilon")
 def fixed_setting(value: Any) -> None:
     """``tf.keras.backend.set_floatx`` and its kin: what is there already.  Raises ArgumentError for anything else."""
     if value not in (floatx(), image_data_format(), epsilon()):
         raise ArgumentError(
             "keras.backend", f"{value!r} cannot be set: floats are float32, channels come last, and epsilon is 1e-7."
         )
+
+
+export(merged_add, "keras.layers.add")
+export(merged_average, "keras.layers.average")
+export(merged_maximum, "keras.layers.maximum")
+export(merged_minimum, "keras.layers.minimum")
+export(merged_multiply, "keras.layers.multiply")
+export(merged_subtract, "keras.layers.subtract")
+export(
+    mean_squared_error,
+    "keras.losses.MSE",
+    "keras.losses.mse",
+    "keras.losses.mean_squared_error",
+    "keras.metrics.MSE",
+    "keras.metrics.mse",
+    "keras.metrics.mean_squared_error",
+)
+export(
+    mean_absolute_error,
+    "keras.losses.MAE",
+    "keras.losses.mae",
+    "keras.losses.mean_absolute_error",
+    "keras.metrics.MAE",
+    "keras.metrics.mae",
+    "keras.metrics.mean_absolute_error",
+)
+export(
+    mean_absolute_percentage_error,
+    "keras.losses.MAPE",
+    "keras.losses.mape",
+    "keras.losses.mean_absolute_percentage_error",
+    "keras.metrics.MAPE",
+    "keras.metrics.mape",
+    "keras.metrics.mean_absolute_percentage_error",
+)
+export(
+    mean_squared_logarithmic_error,
+    "keras.losses.MSLE",
+    "keras.losses.msle",
+    "keras.losses.mean_squared_logarithmic_error",
+    "keras.metrics.MSLE",
+    "keras.metrics.msle",
+    "keras.metrics.mean_squared_logarithmic_error",
+)
+export(
+    kl_divergence,
+    "keras.losses.KLD",
+    "keras.losses.kld",
+    "keras.losses.kl_divergence",
+    "keras.losses.kullback_leibler_divergence",
+    "keras.metrics.kullback_leibler_divergence",
+    "keras.metrics.KLD",
+    "keras.metrics.kld",
+    "keras.metrics.kl_divergence",
+)
+export(hinge, "keras.losses.hinge", "keras.metrics.hinge")
+export(squared_hinge, "keras.losses.squared_hinge", "keras.metrics.squared_hinge")
+export(log_cosh, "keras.losses.log_cosh", "keras.losses.logcosh", "keras.metrics.logcosh")
+export(poisson, "keras.losses.poisson", "keras.metrics.poisson")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import hybridflow as hf
+from hybridflow.compat.export import export, tf_export
 from hybridflow.compiler.ir.dtypes import is_bool, is_float
 from hybridflow.core.promotion import is_supported
 from hybridflow.core.tensor import Operators
@@ -135,37 +136,44 @@ def _dtype(value: Any) -> Any:
     return getattr(value, "dtype", value) if not isinstance(value, type) else value
 
 
+@tf_export("experimental.numpy.random.seed")
 def seed(s: int) -> None:
     """``tf.experimental.numpy.random.seed``."""
     hf.random.set_seed(s)
 
 
+@tf_export("experimental.numpy.random.rand")
 def rand(*size: int) -> Any:
     """``tf.experimental.numpy.random.rand``: float64 in [0, 1)."""
     return hf.random.uniform(size, dtype=hf.float64)
 
 
+@tf_export("experimental.numpy.random.randn")
 def randn(*args: int) -> Any:
     """``tf.experimental.numpy.random.randn``: float64."""
     return hf.random.normal(args, dtype=hf.float64)
 
 
+@tf_export("experimental.numpy.random.normal")
 def normal(loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
     """``tf.experimental.numpy.random.normal``."""
     return hf.random.normal(_size(size), dtype=hf.float64) * scale + loc
 
 
+@tf_export("experimental.numpy.random.uniform")
 def uniform(low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
     """``tf.experimental.numpy.random.uniform``."""
     return hf.random.uniform(_size(size), dtype=hf.float64) * (high - low) + low
 
 
+@tf_export("experimental.numpy.random.randint")
 def randint(low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64) -> Any:
     """``tf.experimental.numpy.random.randint``."""
     low, high = (0, low) if high is None else (low, high)
     return hf.random.uniform(_size(size), low, high, dtype=_dtype(dtype))
 
 
+@tf_export("experimental.numpy.random.random")
 def random(size: Any = None) -> Any:
     """``tf.experimental.numpy.random.random``."""
     return rand(*_size(size))
@@ -176,3 +184,6 @@ standard_normal = normal
 
 def _size(size: Any) -> tuple[int, ...]:
     return () if size is None else (size,) if isinstance(size, int) else tuple(size)
+
+
+export(standard_normal, "experimental.numpy.random.standard_normal")

@@ -9,6 +9,7 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow.compat.adapters.values import string
+from hybridflow.compat.export import export, tf_export
 from hybridflow.compat.facade import Facade
 from hybridflow.data.tf_example import decoded, delimited, encoded
 from hybridflow.errors import ArgumentError
@@ -31,22 +32,26 @@ class _Values:
     __hash__ = None  # type: ignore[assignment]
 
 
+@tf_export("train.BytesList")
 class BytesList(_Values):
     """``tf.train.BytesList``."""
 
 
+@tf_export("train.FloatList")
 class FloatList(_Values):
     """``tf.train.FloatList``."""
 
     dtype = np.float32
 
 
+@tf_export("train.Int64List")
 class Int64List(_Values):
     """``tf.train.Int64List``."""
 
     dtype = np.int64
 
 
+@tf_export("train.Feature")
 class Feature:
     """``tf.train.Feature``: one of three lists; the others are empty."""
 
@@ -108,6 +113,7 @@ def _example_of(feature: bytes) -> bytes:
 _LISTS = {"bytes_list": BytesList, "float_list": FloatList, "int64_list": Int64List}
 
 
+@tf_export("train.Features")
 class Features:
     """``tf.train.Features``: features by name."""
 
@@ -123,6 +129,7 @@ class Features:
         return f"Features(feature={self.feature!r})"
 
 
+@tf_export("train.Example")
 class Example:
     """``tf.train.Example``: the features of a record, and its bytes."""
 
@@ -189,6 +196,7 @@ class Record(bytes):
         return bytes(self)
 
 
+@tf_export("io.parse_single_example")
 def parse_single_example(
     serialized: Any, features: Any, example_names: Any = None, name: str | None = None
 ) -> dict[str, Any]:
@@ -197,6 +205,12 @@ def parse_single_example(
     return {key: Record(value) if isinstance(value, bytes) else value for key, value in values.items()}
 
 
+@tf_export("io.parse_example")
 def parse_example(serialized: Any, features: Any, example_names: Any = None, name: str | None = None) -> Any:
     """``tf.io.parse_example``."""
     return hf.data.parse_example(serialized, features)
+
+
+export(FixedLenFeature, "io.FixedLenFeature")
+export(FixedLenSequenceFeature, "io.FixedLenSequenceFeature")
+export(VarLenFeature, "io.VarLenFeature")

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.compat.export import tf_export
 from hybridflow.errors import ArgumentError
 
 _EULER = 0.577  # of the harmonic numbers, to the digits that Keras takes
 
 
+@tf_export("keras.preprocessing.sequence.make_sampling_table", "keras.utils.make_sampling_table")
 def make_sampling_table(size: int, sampling_factor: float = 1e-5) -> np.ndarray:
     """``tf.keras.preprocessing.sequence.make_sampling_table``: for each rank of a word the probability to keep it, if
     words are as frequent as Zipf's law says."""
@@ -23,6 +25,7 @@ def make_sampling_table(size: int, sampling_factor: float = 1e-5) -> np.ndarray:
     return kept
 
 
+@tf_export("keras.preprocessing.sequence.skipgrams", "keras.utils.skipgrams")
 def skipgrams(
     sequence: Sequence[int],
     vocabulary_size: int,

@@ -10,6 +10,7 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow.compat.adapters.values import operand, operands
+from hybridflow.compat.export import tf_export
 from hybridflow.compiler.ir import dtypes
 from hybridflow.errors import ArgumentError, DTypeError
 
@@ -43,6 +44,7 @@ def xlog1py(x: Any, y: Any, name: str | None = None) -> Any:
     return hf.where(hf.equal(operand(x), 0), hf.stop_gradient(value := _xlog1py(x, y)), value)
 
 
+@tf_export("math.polygamma")
 def polygamma(a: Any, x: Any, name: str | None = None) -> Any:
     """``tf.math.polygamma``: the derivative of digamma whose order, one number, is ``a``."""
     order = np.asarray(operand(a)).reshape(-1)
@@ -51,12 +53,14 @@ def polygamma(a: Any, x: Any, name: str | None = None) -> Any:
     return hf.special.polygamma(int(order[0]), operand(x))
 
 
+@tf_export("math.lbeta")
 def lbeta(x: Any, name: str | None = None) -> Any:
     """``tf.math.lbeta``: the logarithm of the beta function, along the last axis."""
     value = operand(x)
     return hf.sum(lgamma(value), axis=-1) - lgamma(hf.sum(value, axis=-1))
 
 
+@tf_export("nn.log_poisson_loss")
 def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = False, name: str | None = None) -> Any:
     """``tf.nn.log_poisson_loss``."""
     z, c = operands([targets, log_input], [0, 1])
@@ -68,6 +72,7 @@ def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = Fal
     return result + hf.where(z > 1, stirling, 0.0)
 
 
+@tf_export("math.cumulative_logsumexp")
 def cumulative_logsumexp(
     x: Any, axis: int = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Any:

@@ -9,10 +9,12 @@ import numpy as np
 import hybridflow as hf
 from hybridflow.compat.adapters.records import Record
 from hybridflow.compat.adapters.values import as_dtype, operand
+from hybridflow.compat.export import tf_export
 from hybridflow.data.tf_example import delimited, fields, varint
 from hybridflow.errors import ArgumentTypeError, DataError
 
 
+@tf_export("compat.as_bytes")
 def as_bytes(bytes_or_text: Any, encoding: str = "utf-8") -> bytes:
     """``tf.compat.as_bytes``.  Raises TypeError for what is no text."""
     if isinstance(bytes_or_text, str):
@@ -22,6 +24,7 @@ def as_bytes(bytes_or_text: Any, encoding: str = "utf-8") -> bytes:
     raise ArgumentTypeError("as_bytes", f"{bytes_or_text!r:.60} is no text and no bytes.")
 
 
+@tf_export("compat.as_str", "compat.as_text")
 def as_text(bytes_or_text: Any, encoding: str = "utf-8") -> str:
     """``tf.compat.as_text`` and ``as_str``.  Raises TypeError for what is no text."""
     if isinstance(bytes_or_text, (bytes, bytearray)):
@@ -31,16 +34,19 @@ def as_text(bytes_or_text: Any, encoding: str = "utf-8") -> str:
     raise ArgumentTypeError("as_text", f"{bytes_or_text!r:.60} is no text and no bytes.")
 
 
+@tf_export("compat.as_str_any")
 def as_str_any(value: Any, encoding: str = "utf-8") -> str:
     """``tf.compat.as_str_any``: of anything."""
     return as_text(value, encoding) if isinstance(value, bytes) else str(value)
 
 
+@tf_export("compat.path_to_str")
 def path_to_str(path: Any) -> Any:
     """``tf.compat.path_to_str``."""
     return as_text(path.__fspath__()) if hasattr(path, "__fspath__") else path
 
 
+@tf_export("io.serialize_tensor")
 def serialize_tensor(tensor: Any, name: str | None = None) -> Record:
     """``tf.io.serialize_tensor``: the bytes of a ``TensorProto``."""
     value = operand(tensor)
@@ -49,6 +55,7 @@ def serialize_tensor(tensor: Any, name: str | None = None) -> Record:
     return Record(_number(1, as_dtype(value.dtype).as_datatype_enum) + delimited(2, shape) + delimited(4, content))
 
 
+@tf_export("io.parse_tensor")
 def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Any:
     """``tf.io.parse_tensor``: of what ``serialize_tensor`` gives, here and in TensorFlow.  Raises DataError for other
     bytes."""
@@ -72,6 +79,7 @@ def _number(number: int, value: int) -> bytes:
     return varint(number << 3) + varint(value)
 
 
+@tf_export("io.TFRecordOptions")
 class TFRecordOptions:
     """``tf.io.TFRecordOptions``: of which only the compression means something here."""
 

@@ -12,6 +12,7 @@ import numpy as np
 import hybridflow as hf
 from hybridflow.autodiff.sparse_gradient import traced_rows
 from hybridflow.code_traits import declare
+from hybridflow.compat.export import convert_by, export, tf_export
 from hybridflow.compat.facade import Facade
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
@@ -24,6 +25,7 @@ from hybridflow.errors import ArgumentError, DTypeError, TraceError
 UNSET: Any = object()  # an argument that was not given, where None is a value
 
 
+@tf_export("dtypes.DType", "DType")
 class DType:
     """A dtype with TensorFlow's attributes; equal to NumPy's, and taken wherever that is."""
 
@@ -146,6 +148,7 @@ _NUMBERS = {
 _BY_NUMBER = {number: string if name == "string" else _BY_DTYPE[np.dtype(name)] for name, number in _NUMBERS.items()}
 
 
+@tf_export("dtypes.as_dtype", "as_dtype")
 def as_dtype(type_value: Any) -> DType:
     """``tf.as_dtype``.  Raises DTypeError for what is none here."""
     if isinstance(type_value, str) and type_value in _BY_NAME:
@@ -162,6 +165,7 @@ def as_dtype(type_value: Any) -> DType:
         raise DTypeError("as_dtype", f"{type_value!r} is not a dtype here.") from None
 
 
+@tf_export("constant")
 @declare("makes tensors")
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Any:
     """``tf.constant``: Python's ints become int32, or int64 where they do not fit, and NumPy's values keep their
@@ -171,6 +175,7 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None 
     return tensor if dtype is not None else _as_made(tensor, value)
 
 
+@tf_export("convert_to_tensor")
 def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None) -> Any:
     """``tf.convert_to_tensor``."""
     if dtype is None and isinstance(value, (bool, int, float, list, tuple)):
@@ -225,11 +230,13 @@ def operands(args: Sequence[Any], places: Iterable[int]) -> list[Any]:
     return result
 
 
+@tf_export("dtypes.cast", "keras.backend.cast", "keras.ops.cast", "cast")
 def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
     """``tf.cast``."""
     return hf.astype(operand(x), as_dtype(dtype).dtype)
 
 
+@tf_export("dtypes.saturate_cast", "saturate_cast")
 def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Any:
     """``tf.saturate_cast``: what is out of range becomes the nearest value in it."""
     x, to = operand(value), as_dtype(dtype)
@@ -249,6 +256,7 @@ def _within(source: DType, target: DType) -> tuple[Any, Any]:
     return max(int(low), int(source.min)), min(int(high), int(source.max))
 
 
+@tf_export("TensorShape")
 class TensorShape(Shape):
     """``tf.TensorShape``: a tuple of extents, None where one is not known."""
 
@@ -366,6 +374,7 @@ class Extents(tuple):
         return self.tensor // other
 
 
+@tf_export("shape")
 def shape(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> Any:
     """``tf.shape``: an int32 tensor; in a traced function the extents themselves."""
     extents = operand(input).shape
@@ -374,16 +383,19 @@ def shape(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> 
     return hf.asarray(np.asarray(extents, np.int64), out_type)
 
 
+@tf_export("shape_n")
 def shape_n(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> list[Any]:
     """``tf.shape_n``."""
     return [shape(x, out_type) for x in input]
 
 
+@tf_export("size")
 def size(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> Any:
     """``tf.size``: a scalar tensor."""
     return hf.asarray(operand(input).size, out_type)
 
 
+@tf_export("rank")
 def rank(input: Any, name: str | None = None) -> Any:
     """``tf.rank``: a scalar tensor."""
     return hf.asarray(operand(input).ndim, dtypes.int32)
@@ -445,6 +457,26 @@ def axes(axis: Any) -> Any:
         numbers = array_of(axis).tolist()
         return tuple(numbers) if isinstance(numbers, list) else numbers
     return tuple(axis) if isinstance(axis, list) else axis
+
+
+def _dtype_of(value: Any) -> Any:
+    return None if value is None else as_dtype(value).dtype
+
+
+def _perhaps(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if value is None else convert(value)
+
+
+convert_by(
+    operands,
+    {
+        "Operand": operand,
+        "Operand | None": _perhaps(operand),
+        "Axis": axes,
+        "ShapeArg": _perhaps(extents),
+        "DTypeArg": _dtype_of,
+    },
+)
 
 
 def check_channels_last(stage: str, data_format: str) -> None:
@@ -544,13 +576,37 @@ class Reference:
         return id(self._held)
 
 
+@tf_export("keras.ops.is_tensor", "is_tensor")
 def is_tensor(x: Any) -> bool:
     """``tf.is_tensor``: of variables too."""
     return isinstance(x, Operators)
 
 
+@tf_export("get_static_value")
 def get_static_value(tensor: Any, partial: bool = False) -> Any:
     """``tf.get_static_value``: the value as a NumPy array, None while tracing."""
     if isinstance(tensor, Operators):
         return array_of(tensor) if type(tensor) in (hf.Tensor, hf.Variable) else None
     return np.asarray(tensor)
+
+
+export(Variable, "Variable")
+export(TensorSpec, "TensorSpec")
+export(IndexedSlices, "IndexedSlices")
+export(string, "dtypes.string", "string")
+export(bool_, "dtypes.bool", "bool")
+export(int8, "dtypes.int8", "int8")
+export(int16, "dtypes.int16", "int16")
+export(int32, "dtypes.int32", "int32")
+export(int64, "dtypes.int64", "int64")
+export(uint8, "dtypes.uint8", "uint8")
+export(uint16, "dtypes.uint16", "uint16")
+export(uint32, "dtypes.uint32", "uint32")
+export(uint64, "dtypes.uint64", "uint64")
+export(float16, "dtypes.half", "dtypes.float16", "half", "float16")
+export(bfloat16, "dtypes.bfloat16", "bfloat16")
+export(float32, "dtypes.float32", "float32")
+export(float64, "dtypes.double", "dtypes.float64", "double", "float64")
+export(complex64, "dtypes.complex64", "complex64")
+export(complex128, "dtypes.complex128", "complex128")
+export(KerasVariable, "keras.Variable")

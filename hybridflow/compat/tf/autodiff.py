@@ -1,5 +1,9 @@
 """TensorFlow's ``tf.autodiff``."""
 
-from hybridflow.compat.tf.names import room
+from __future__ import annotations
 
-__getattr__, __dir__, __all__ = room(__name__)
+import hybridflow as hf
+from hybridflow.compat.export import export
+
+export(hf.GradientTape, "autodiff.GradientTape", "GradientTape")
+export(hf.ForwardAccumulator, "autodiff.ForwardAccumulator")

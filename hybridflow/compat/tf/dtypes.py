@@ -1,5 +1,14 @@
 """TensorFlow's ``tf.dtypes``."""
 
-from hybridflow.compat.tf.names import room
+from __future__ import annotations
 
-__getattr__, __dir__, __all__ = room(__name__)
+from typing import Any
+
+import hybridflow as hf
+from hybridflow.compat.export import Operand, tf_export
+
+
+@tf_export("dtypes.complex", "complex")
+def complex(real: Operand, imag: Operand, name: str | None = None) -> Any:
+    """The complex numbers of real and imaginary parts, which keep signed zeros and infinities as they are."""
+    return hf.complex(real, imag)

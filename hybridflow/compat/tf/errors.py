@@ -1,5 +1,13 @@
 """TensorFlow's ``tf.errors``."""
 
-from hybridflow.compat.tf.names import room
+from __future__ import annotations
 
-__getattr__, __dir__, __all__ = room(__name__)
+import hybridflow as hf
+from hybridflow.compat.export import export
+
+export(hf.errors.TraceError, "errors.OperatorNotAllowedInGraphError")
+export(hf.errors.HybridflowError, "errors.OpError", "errors.FailedPreconditionError", "errors.UnknownError")
+export(hf.errors.OperandError, "errors.InvalidArgumentError")
+export(hf.errors.CompileError, "errors.InternalError")
+export(hf.errors.DataError, "errors.DataLossError")
+export(hf.errors.WorkerError, "errors.AbortedError", "errors.CancelledError", "errors.UnavailableError")

@@ -5,53 +5,26 @@ from __future__ import annotations
 import difflib
 import functools
 import importlib
+import importlib.machinery
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
 
-from hybridflow.compat import tables
-from hybridflow.compat.entries import Entry, parse, target_of
+from hybridflow.compat import export
 
 TF = "hybridflow.compat.tf"
 _LATER = {"compat": {"v1": "hybridflow.compat.v1"}, ".": {"compat": f"{TF}.compat"}}
 
 
-@functools.cache
-def rooms() -> dict[str, dict[str, Entry]]:
-    """The entries of each room: ``"."`` is ``tf`` itself, ``"keras.layers"`` is ``tf.keras.layers``."""
-    result: dict[str, dict[str, Entry]] = {}
-    current: list[str] = []
-    for line in filter(None, map(str.strip, tables.TABLES.splitlines())):
-        if line.startswith("["):
-            current = line.strip("[]").split()
-            for room in current:
-                result.setdefault(room, {})
-        elif line.startswith("*: "):
-            for room in current:
-                result[room] = {**_all_of(line[3:]), **result[room]}
-        else:
-            names, entry = parse(line)
-            for room in current:
-                result[room].update(dict.fromkeys(names, entry))
-    return result
+def rooms() -> dict[str, dict[str, Any]]:
+    """The names of each room: ``"."`` is ``tf`` itself, ``"keras.layers"`` is ``tf.keras.layers``."""
+    return export.ROOMS
 
 
-def _all_of(path: str) -> dict[str, Entry]:
-    """An entry for each public name of a module, but for modules in it."""
-    module = target_of(path)
-    listed = [name for name in module.__all__ if not isinstance(getattr(module, name), types.ModuleType)]
-    return {name: Entry(f"{path}.{name}", None) for name in listed}
-
-
-@functools.cache
 def absent() -> dict[str, str]:
     """Dotted names that are not here, each with what to do instead."""
-    result = {}
-    for line in tables.ABSENT.strip().splitlines():
-        place, answer = line.split(": ", 1)
-        room, name = place.split()
-        result[name if room == "." else f"{room}.{name}"] = answer
-    return result
+    return export.ABSENT
 
 
 def inner_rooms(room: str) -> list[str]:
@@ -65,13 +38,13 @@ def inner_rooms(room: str) -> list[str]:
 def function_of(name: str) -> Any:
     """What a dotted name stands for: ``function_of("nn.relu")``.  Raises AttributeError where there is none."""
     room, _, last = name.rpartition(".")
-    entry = rooms().get(room or ".", {}).get(last)
-    if entry is None:
+    entries = rooms().get(room or ".", {})
+    if last not in entries:
         raise AttributeError(missing(room or ".", last))
-    function = entry.resolve(last)
-    if name.startswith("keras.ops.") and isinstance(function, types.FunctionType):
-        function = importlib.import_module("hybridflow.compat.adapters.symbolic").over_symbols(function)
-    return _recorders[-1](name, function) if _recorders else function
+    value = entries[last]
+    if name.startswith("keras.ops.") and isinstance(value, types.FunctionType):
+        value = importlib.import_module("hybridflow.compat.adapters.symbolic").over_symbols(value)
+    return _recorders[-1](name, value) if _recorders else value
 
 
 _recorders: list[Callable[[str, Any], Any]] = []  # at most one
@@ -100,25 +73,48 @@ def missing(room: str, name: str) -> str:
     return f"{start}; did you mean {owner}.{close[0]}?" if close else f"{start}, nor a name like it in {owner}."
 
 
-def room(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """``__getattr__``, ``__dir__`` and ``__all__`` of a module of this package; ``fill`` puts the names there."""
-    namespace = module.removeprefix(TF).lstrip(".") or "."
-    listed = sorted({*rooms().get(namespace, ()), *inner_rooms(namespace)})
-
-    def get(name: str) -> Any:
-        if name in _LATER.get(namespace, ()):
-            return importlib.import_module(_LATER[namespace][name])
-        raise AttributeError(name if name.startswith("__") else missing(namespace, name))
-
-    return get, lambda: listed, listed
+def _module_of(namespace: str) -> types.ModuleType:
+    """The module of a room, which is made where there is no file of it."""
+    name = TF if namespace == "." else f"{TF}.{namespace}"
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+    module = types.ModuleType(name, f"TensorFlow's ``tf.{namespace}``.")
+    module.__path__ = []
+    module.__spec__ = importlib.machinery.ModuleSpec(name, None, is_package=True)
+    sys.modules[name] = module
+    outer, _, last = name.rpartition(".")
+    setattr(_module_of(outer.removeprefix(TF).lstrip(".") or "."), last, module)
+    return module
 
 
 def fill() -> None:
-    """Put into each room what its names stand for.
+    """Put into each room what its names stand for, and answers for those that are missing.
 
     At once and not when they are used, since that may be in a function while it is traced.
     """
-    for namespace, entries in rooms().items():
-        module = importlib.import_module(TF if namespace == "." else f"{TF}.{namespace}")
-        for name in entries:
-            setattr(module, name, function_of(name if namespace == "." else f"{namespace}.{name}"))
+    for namespace, other in export.SAME.items():
+        rooms()[namespace] = rooms()[other]
+    for namespace in sorted({*rooms(), *(outer for room in rooms() for outer in _outer_rooms(room))}):
+        module = _module_of(namespace)
+        values = {
+            name: function_of(name if namespace == "." else f"{namespace}.{name}")
+            for name in rooms().get(namespace, ())
+        }
+        module.__dict__.update(values)
+        module.__all__ = sorted({*values, *inner_rooms(namespace)})  # type: ignore[attr-defined]
+        module.__dir__ = functools.partial(list, module.__all__)  # type: ignore[method-assign]
+        module.__getattr__ = functools.partial(_get, namespace)  # type: ignore[method-assign]
+
+
+def _outer_rooms(room: str) -> list[str]:
+    parts = room.split(".")
+    return [".".join(parts[:k]) for k in range(1, len(parts))] if room != "." else []
+
+
+def _get(namespace: str, name: str) -> Any:
+    if name in _LATER.get(namespace, ()):
+        return importlib.import_module(_LATER[namespace][name])
+    raise AttributeError(name if name.startswith("__") else missing(namespace, name))

@@ -1,5 +1,8 @@
 """TensorFlow's ``tf.summary``."""
 
-from hybridflow.compat.tf.names import room
+from __future__ import annotations
 
-__getattr__, __dir__, __all__ = room(__name__)
+import hybridflow as hf
+from hybridflow.compat.export import export_all
+
+export_all(hf.summary, "summary")

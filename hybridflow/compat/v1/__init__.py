@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import hybridflow as _hf
+from hybridflow.compat import export as _export
 from hybridflow.compat.adapters import values as _values
 from hybridflow.compat.tf import names as _tf_names
 from hybridflow.compat.v1 import (
@@ -390,8 +391,12 @@ def _recording(name: str, value: Any) -> Any:
     room, _, last = name.rpartition(".")
     if room not in ("", "math", "nn", "linalg", "random") or not isinstance(value, _types.FunctionType):
         return value
-    recorded = _functions.TABLE.get(last)
-    return _Recorded(value, recorded.type if isinstance(recorded, _Recorded) else _old.type_of(last), by_default=False)
+    recorded, meaning = _functions.TABLE.get(last), _export.MEANINGS.get(name)
+    if meaning is not None and meaning.op_type is not None:
+        kind = meaning.op_type
+    else:
+        kind = recorded.type if isinstance(recorded, _Recorded) else _old.type_of(last)
+    return _Recorded(value, kind, by_default=False)
 
 
 _tf_names.let_record(_recording)

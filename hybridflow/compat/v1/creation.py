@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 import hybridflow as hf
-from hybridflow.compat.adapters import arrays, linear
+from hybridflow.compat.adapters import arrays
+from hybridflow.compat.tf import linalg as linear
 from hybridflow.compat.v1.arguments import as_extent, as_extents, as_number
 from hybridflow.compat.v1.dtype_names import kind_of
 from hybridflow.compat.v1.literals import literal

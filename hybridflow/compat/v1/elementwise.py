@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import hybridflow as hf
-from hybridflow.compat.adapters import maths
+from hybridflow.compat.tf import math as maths
 from hybridflow.compat.v1.arguments import aligned, as_extent, is_whole
 from hybridflow.compat.v1.dtype_names import kind_of
 from hybridflow.compat.v1.literals import literal

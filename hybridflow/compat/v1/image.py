@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hybridflow.compat.adapters.images import extract_patches, resize as resize_anew
+from hybridflow.compat.tf.image import extract_patches, resize as resize_anew
 from hybridflow.compat.v1.arguments import as_extents
 from hybridflow.compat.v1.literals import literal
 from hybridflow.compat.v1.table import Table

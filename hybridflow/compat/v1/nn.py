@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import hybridflow as hf
 from hybridflow.array.random import global_generator
-from hybridflow.compat.adapters import candidates, network
+from hybridflow.compat.adapters import candidates
+from hybridflow.compat.tf import nn as network
 from hybridflow.compat.v1.arguments import as_extents, as_ints
 from hybridflow.compat.v1.constants import convert_to_tensor
 from hybridflow.compat.v1.functions import TABLE as FUNCTIONS

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from hybridflow.autodiff import custom
+from hybridflow.compat import export
 from hybridflow.compat.tf import names as tf_names
 from hybridflow.compat.v1.graph_stack import computing
 from hybridflow.compat.v1.naming import Namespace
@@ -52,7 +53,22 @@ def recorded(dotted: str) -> Any:
     if not isinstance(result, types.FunctionType):
         return result
     last = dotted.rpartition(".")[2]
-    return Recorded(result, type_of(last), last)
+    meaning = export.MEANINGS.get(dotted)
+    if meaning is None:
+        return Recorded(result, type_of(last), last)
+    return Recorded(_with_old_names(result, meaning.v1_names), meaning.op_type or type_of(last), last)
+
+
+def _with_old_names(function: Callable[..., Any], old: Mapping[str, str]) -> Callable[..., Any]:
+    """The function, which takes arguments by TensorFlow 1's names too."""
+    if not old:
+        return function
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **{old.get(name, name): value for name, value in kwargs.items()})
+
+    return call
 
 
 def room(path: str, extra: Mapping[str, Any] | None = None, fallback: Any = None) -> Namespace:

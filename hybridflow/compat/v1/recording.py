@@ -19,7 +19,7 @@ import numpy as np
 from hybridflow.array.creation import asarray
 from hybridflow.array.random import Generator
 from hybridflow.compat.v1.graph import Graph, default_graph
-from hybridflow.compat.v1.graph_stack import is_recording
+from hybridflow.compat.v1.graph_stack import computing, is_recording
 from hybridflow.compat.v1.nodes import Info, Operation, Tensor
 from hybridflow.compiler.ir.dtypes import int32, is_float
 from hybridflow.compiler.ir.extents import Dim
@@ -105,7 +105,8 @@ class _Call:
                 return result
         if recorded.draws:
             kwargs["generator"] = generator
-        result = recorded.function(*args, **kwargs)
+        with computing():  # functions that it calls may record, too
+            result = recorded.function(*args, **kwargs)
         leaves, structure = pytree.flatten(result)
         if any(isinstance(leaf, np.ndarray) for leaf in leaves):  # one that came in, or a part of it
             result = pytree.unflatten(structure, [asarray(x) if isinstance(x, np.ndarray) else x for x in leaves])

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import hybridflow as hf
-from hybridflow.compat.adapters import linear, maths
+from hybridflow.compat.tf import linalg as linear, math as maths
 from hybridflow.compat.v1.arguments import as_ints
 from hybridflow.compat.v1.literals import literal
 from hybridflow.compat.v1.recording import Recorded, Sizes, is_symbolic

@@ -1,5 +1,1 @@
 """TensorFlow's ``tf.compat``."""
-
-from hybridflow.compat.tf.names import room
-
-__getattr__, __dir__, __all__ = room(__name__)

@@ -1,5 +1,9 @@
 """TensorFlow's ``tf.keras.metrics``."""
 
-from hybridflow.compat.tf.names import room
+from __future__ import annotations
 
-__getattr__, __dir__, __all__ = room(__name__)
+import hybridflow as hf
+from hybridflow.compat.export import export_all, same_names
+
+export_all(hf.metrics, "keras.metrics")
+same_names("keras.metrics", "metrics")

@@ -1,5 +1,9 @@
 """TensorFlow's ``tf.keras.mixed_precision``."""
 
-from hybridflow.compat.tf.names import room
+from __future__ import annotations
 
-__getattr__, __dir__, __all__ = room(__name__)
+import hybridflow as hf
+from hybridflow.compat.export import export, export_all
+
+export(hf.mixed_precision.set_global_policy, "keras.mixed_precision.set_dtype_policy")
+export_all(hf.mixed_precision, "keras.mixed_precision")

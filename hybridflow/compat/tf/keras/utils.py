@@ -1,5 +1,23 @@
 """TensorFlow's ``tf.keras.utils``."""
 
-from hybridflow.compat.tf.names import room
+from __future__ import annotations
 
-__getattr__, __dir__, __all__ = room(__name__)
+from typing import Any
+
+import hybridflow as hf
+from hybridflow.compat.export import export, tf_export
+from hybridflow.core import serialization
+
+
+@tf_export(
+    "keras.utils.CustomObjectScope",
+    "keras.utils.custom_object_scope",
+    "keras.saving.CustomObjectScope",
+    "keras.saving.custom_object_scope",
+)
+def CustomObjectScope(custom_objects: Any, name: str | None = None) -> Any:
+    """Within this, descriptions that name one of these mean that class."""
+    return serialization.custom_objects(custom_objects)
+
+
+export(hf.plot_model, "keras.utils.plot_model")

@@ -1,5 +1,0 @@
-"""TensorFlow's ``tf.autograph.experimental``."""
-
-from hybridflow.compat.tf.names import room
-
-__getattr__, __dir__, __all__ = room(__name__)

@@ -1,0 +1,95 @@
+"""TensorFlow's ``tf.keras.applications``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hybridflow as hf
+from hybridflow.compat.export import export, tf_export
+
+
+@tf_export(
+    "keras.applications.resnet50.preprocess_input",
+    "keras.applications.resnet.preprocess_input",
+    "keras.applications.vgg16.preprocess_input",
+    "keras.applications.vgg19.preprocess_input",
+)
+def preprocess_input(x: Any, data_format: Any = None, mode: Any = "caffe", name: str | None = None) -> Any:
+    """Scale pictures with values from 0 to 255 as a network's weights were trained."""
+    return hf.applications.preprocess_input(x=x, data_format=data_format, mode=mode)
+
+
+@tf_export(
+    "keras.applications.resnet_v2.preprocess_input",
+    "keras.applications.mobilenet_v2.preprocess_input",
+    "keras.applications.inception_v3.preprocess_input",
+    "keras.applications.xception.preprocess_input",
+)
+def resnet_v2_preprocess_input(x: Any, data_format: Any = None, mode: Any = "tf", name: str | None = None) -> Any:
+    """Scale pictures with values from 0 to 255 as a network's weights were trained."""
+    return hf.applications.preprocess_input(x=x, data_format=data_format, mode=mode)
+
+
+@tf_export("keras.applications.densenet.preprocess_input")
+def densenet_preprocess_input(x: Any, data_format: Any = None, mode: Any = "torch", name: str | None = None) -> Any:
+    """Scale pictures with values from 0 to 255 as a network's weights were trained."""
+    return hf.applications.preprocess_input(x=x, data_format=data_format, mode=mode)
+
+
+export(
+    hf.applications.ResNet50,
+    "keras.applications.ResNet50",
+    "keras.applications.resnet50.ResNet50",
+    "keras.applications.resnet.ResNet50",
+)
+export(hf.applications.ResNet101, "keras.applications.ResNet101", "keras.applications.resnet.ResNet101")
+export(hf.applications.ResNet152, "keras.applications.ResNet152", "keras.applications.resnet.ResNet152")
+export(hf.applications.ResNet50V2, "keras.applications.ResNet50V2", "keras.applications.resnet_v2.ResNet50V2")
+export(hf.applications.ResNet101V2, "keras.applications.ResNet101V2", "keras.applications.resnet_v2.ResNet101V2")
+export(hf.applications.ResNet152V2, "keras.applications.ResNet152V2", "keras.applications.resnet_v2.ResNet152V2")
+export(hf.applications.MobileNetV2, "keras.applications.MobileNetV2", "keras.applications.mobilenet_v2.MobileNetV2")
+export(hf.applications.MobileNetV3Small, "keras.applications.MobileNetV3Small")
+export(hf.applications.MobileNetV3Large, "keras.applications.MobileNetV3Large")
+export(
+    hf.applications.EfficientNetB0,
+    "keras.applications.EfficientNetB0",
+    "keras.applications.efficientnet.EfficientNetB0",
+)
+export(
+    hf.applications.EfficientNetB1,
+    "keras.applications.EfficientNetB1",
+    "keras.applications.efficientnet.EfficientNetB1",
+)
+export(
+    hf.applications.EfficientNetB2,
+    "keras.applications.EfficientNetB2",
+    "keras.applications.efficientnet.EfficientNetB2",
+)
+export(
+    hf.applications.EfficientNetB3,
+    "keras.applications.EfficientNetB3",
+    "keras.applications.efficientnet.EfficientNetB3",
+)
+export(hf.applications.VGG16, "keras.applications.VGG16", "keras.applications.vgg16.VGG16")
+export(hf.applications.VGG19, "keras.applications.VGG19", "keras.applications.vgg19.VGG19")
+export(hf.applications.DenseNet121, "keras.applications.DenseNet121", "keras.applications.densenet.DenseNet121")
+export(hf.applications.InceptionV3, "keras.applications.InceptionV3", "keras.applications.inception_v3.InceptionV3")
+export(hf.applications.Xception, "keras.applications.Xception", "keras.applications.xception.Xception")
+export(hf.applications.ConvNeXtTiny, "keras.applications.ConvNeXtTiny", "keras.applications.convnext.ConvNeXtTiny")
+export(hf.applications.preprocess_input, "keras.applications.imagenet_utils.preprocess_input")
+export(
+    hf.applications.decode_predictions,
+    "keras.applications.imagenet_utils.decode_predictions",
+    "keras.applications.resnet50.decode_predictions",
+    "keras.applications.resnet.decode_predictions",
+    "keras.applications.resnet_v2.decode_predictions",
+    "keras.applications.mobilenet_v2.decode_predictions",
+    "keras.applications.mobilenet_v3.decode_predictions",
+    "keras.applications.efficientnet.decode_predictions",
+    "keras.applications.vgg16.decode_predictions",
+    "keras.applications.vgg19.decode_predictions",
+    "keras.applications.densenet.decode_predictions",
+    "keras.applications.inception_v3.decode_predictions",
+    "keras.applications.xception.decode_predictions",
+    "keras.applications.convnext.decode_predictions",
+)

@@ -1,5 +1,0 @@
-"""TensorFlow's ``tf.optimizers``."""
-
-from hybridflow.compat.tf.names import room
-
-__getattr__, __dir__, __all__ = room(__name__)
