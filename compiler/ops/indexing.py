@@ -14,7 +14,7 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ir.extents import required
-from hybridflow.compiler.ir.types import TensorType, product
+from hybridflow.compiler.ir.types import Shape, TensorType, product
 from hybridflow.compiler.ops import complex_pairs, reference_arrays, samples, type_rules, value_ranges
 from hybridflow.compiler.ops.batching_rules import axis_to_front, broadcast_batched
 from hybridflow.compiler.ops.emitter_protocol import ElementSource, Val
@@ -26,23 +26,24 @@ from hybridflow.errors import DTypeError, IndexRangeError, ShapeError
 _INDEX = frozenset((dt.int32, dt.int64))
 
 
-def _message(x: TensorType, axis: int) -> str:
-    size = x.shape[axis]
+def _message(shape: Shape, axis: int) -> str:
+    """Without the dtype: passes convert before an index looks, or after."""
+    size, place = shape[axis], f"axis {axis} of shape [{','.join(map(str, shape))}]"
     if size == 0:
-        return f"an index is out of range for axis {axis} of {x}, which has no elements. Expected no index at all."
-    return f"an index is out of range for axis {axis} of {x}. Expected -{size} <= index < {size}."
+        return f"an index is out of range for {place}, which has no elements. Expected no index at all."
+    return f"an index is out of range for {place}. Expected -{size} <= index < {size}."
 
 
 def range_check(name: str, x: TensorType, axis: int, where: str | None) -> Check:
     """The run-time check of an op that indexes ``axis`` of ``x``."""
-    return Check(IndexRangeError.__name__, name, _message(x, axis), where)
+    return Check(IndexRangeError.__name__, name, _message(x.shape, axis), where)
 
 
 def _wrapped(name: str, x: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray:
     """Indices counted from the front, or the error that the kernel's check raises."""
     size = x.shape[axis]
     if np.any((indices < -size) | (indices >= size)):
-        raise IndexRangeError(name, _message(TensorType(x.shape, x.dtype), axis))
+        raise IndexRangeError(name, _message(x.shape, axis))
     return np.where(indices < 0, indices + size, indices).astype(np.int64)
 
 
