@@ -50,7 +50,7 @@ def paused() -> Iterator[None]:
 
 
 @contextmanager
-def given_way() -> Iterator[None]:
+def give_way() -> Iterator[None]:
     """For a thread that may hold the collector back, while it does something long that makes few objects: in here it
     holds it back no more."""
     held = threading.get_ident() in _holders

@@ -1,9 +1,9 @@
 """Tiers: which of LLVM's levels of code generation the code of a program has, and when it gets a better one.
 
 A program whose first run is short starts with code that is made quickly (level 0), which runs slower, and has the same
-bits.  That of level 2 is made behind (see ``background``), and swapped in while the program runs.  Who wants it from
-the start says so (``full``).  Where the process runs on one thread nothing is made behind, and all programs start at
-level 2; ``HF_OPT`` says a level for all of them.
+bits.  That of level 2 is compiled in the background (see ``background``), and swapped in while the program runs.  Who
+wants it from the start says so (``full``).  Where the process runs on one thread there is no background, and all
+programs start at level 2; ``HF_OPT`` says a level for all of them.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Tiers:
         return not self._open
 
     def add(self, loaded: Loaded) -> None:
-        """Code that the executable has besides; better code is made behind."""
+        """Code that the executable has besides; better code is compiled in the background."""
         self._levels.append(loaded.level)
         if loaded.better is not None:
             self._open.append(loaded)

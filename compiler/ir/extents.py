@@ -122,7 +122,7 @@ class Dim(Polynomial):
         return NotImplemented if least is None else not holds(self - least)
 
     def __index__(self) -> int:
-        return _asked(f"the number that {self} is").number(self)
+        return _required_judge(f"the number that {self} is").number(self)
 
     __int__ = __index__
 
@@ -212,7 +212,7 @@ class Dim(Polynomial):
         if not isinstance(other, (int, float, Dim)):
             return NotImplemented
         if operation in _OF_FLOATS and (operation is operator.truediv or isinstance(other, float)):
-            number = _asked(f"the number that {self} is").as_float(self)
+            number = _required_judge(f"the number that {self} is").as_float(self)
             if number is not None:
                 return operation(other, number) if swapped else operation(number, other)
         value, operand = int(self), int(other) if isinstance(other, Dim) else other
@@ -518,7 +518,7 @@ def holds(extent: Extent) -> bool:
         return True
     if never_negative(extent * -1 - 1):
         return False
-    return _asked(f"whether {extent} is negative").at_least_zero(extent)
+    return _required_judge(f"whether {extent} is negative").at_least_zero(extent)
 
 
 def required(extent: Extent) -> bool:
@@ -544,7 +544,7 @@ def fits(extent: Dim) -> bool:
     return judge_here is None or judge_here.fits(extent)
 
 
-def _asked(question: str) -> Judge:
+def _required_judge(question: str) -> Judge:
     result = _judge()
     if result is None:
         raise SymbolicExtentError("extent", f"{question} depends on its symbols.")

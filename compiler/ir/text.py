@@ -204,7 +204,7 @@ class _Token(NamedTuple):
     start: int
 
 
-def _shown(token: _Token) -> str:
+def _quoted(token: _Token) -> str:
     """A token as errors name it."""
     if not token.text:
         return "the end"
@@ -286,13 +286,13 @@ class _Parser:
     def expect(self, text: str) -> _Token:
         token = self.peek()
         if not self.accept(text):
-            self.fail(f"expected {text!r}, found {_shown(token)}")
+            self.fail(f"expected {text!r}, found {_quoted(token)}")
         return token
 
     def expect_kind(self, kind: str, what: str) -> _Token:
         token = self.peek()
         if token.kind != kind:
-            self.fail(f"expected {what}, found {_shown(token)}")
+            self.fail(f"expected {what}, found {_quoted(token)}")
         return self.next()
 
     def separated(self, close: str, item: Any) -> list[Any]:
@@ -402,7 +402,7 @@ class _Parser:
     def _integer(self) -> int:
         token = self.next()
         if not token.text.lstrip("-").isdigit():
-            self.fail(f"{_shown(token)} is no whole number", token)
+            self.fail(f"{_quoted(token)} is no whole number", token)
         if len(token.text) > _DIGITS:
             self.fail(f"a number of {len(token.text)} digits", token)
         return int(token.text)
@@ -489,7 +489,7 @@ class _Parser:
         if token.text in ("@", "-"):
             return self.extent()
         if token.kind != "word":
-            self.fail(f"expected an attribute's value, found {_shown(token)}")
+            self.fail(f"expected an attribute's value, found {_quoted(token)}")
         if token.text == "graph":
             return self.graph()
         if token.text == str(TOKEN):
@@ -627,5 +627,5 @@ def parse(text: str, table: Mapping[str, Any]) -> Graph:
     parser = _Parser(text, table)
     graph = parser.graph()
     if parser.peek().kind != "end":
-        parser.fail(f"expected the end after the graph, found {_shown(parser.peek())}")
+        parser.fail(f"expected the end after the graph, found {_quoted(parser.peek())}")
     return graph

@@ -54,10 +54,10 @@ def affine_gather_as_view(b: GraphBuilder, node: Node) -> Node | None:
         low, high = low + extent, high + extent
     if low < 0 or high >= extent:
         return None
-    return _seen(b, x, axis, affine, shape, node.shape)
+    return _strided_view(b, x, axis, affine, shape, node.shape)
 
 
-def _seen(b: GraphBuilder, x: Node, axis: int, places: AffineSequence, shape: Shape, result: Shape) -> Node:
+def _strided_view(b: GraphBuilder, x: Node, axis: int, places: AffineSequence, shape: Shape, result: Shape) -> Node:
     moving = [a for a, step in enumerate(places.steps) if step and shape[a] != 1]
     low, high = places.ends(shape)
     value = _cut(b, x, axis, low, high, abs(places.steps[moving[0]]) if len(moving) == 1 else 1)

@@ -34,14 +34,14 @@ SIMPLIFY = Pass("simplify", simplify)
 FOLD = Pass("fold", fold)
 TRANSPOSE = Pass("transpose", transpose_folding)
 PAD_SUMS = Pass("concat_pads", sums_of_pads_to_concat)
-GATHER_SINKING = Pass("gathers", sink_gathers)
+GATHER_SINKING = Pass("gather_sinking", sink_gathers)
 CONTROL = Pass("control", control)
 SCAN_DEDUPLICATION = Pass("scan_dedup", deduplicate_scans)
 NARROW = Pass("narrow", narrow)
 OVERFLOW = Pass("overflow", overflow, inside=False)
 TILE_AND_FUSE = Pass("tile_and_fuse", functools.partial(tile_and_fuse, heights=TileHeights(1 << 19)))
 FILTERS = Pass("filters", filters_to_matmul)
-SMALL_K = Pass("few_terms", small_k_to_reductions)
+SMALL_K = Pass("small_k", small_k_to_reductions)
 
 SIMPLIFY_PIPELINE: list[Step] = [
     DCE,  # a trace holds what Python computed and dropped: later passes need not look at it

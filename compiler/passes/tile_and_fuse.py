@@ -353,7 +353,7 @@ class _Copier:
         while waiting:
             item = waiting.pop()
             needed.append(item)
-            new = [one for one in self._given(*item) if one not in seen]
+            new = [one for one in self._inputs_with_roles(*item) if one not in seen]
             seen.update(new)
             waiting += dict.fromkeys(new)
         place = self.writer.region.place
@@ -361,7 +361,7 @@ class _Copier:
             self._copy(one, node_roles)
         return self.copies[node, roles]
 
-    def _given(self, node: Node, roles: Roles) -> list[tuple[Node, Roles]]:
+    def _inputs_with_roles(self, node: Node, roles: Roles) -> list[tuple[Node, Roles]]:
         if roles is not SUMMED and self.writer.is_operand(node, roles):
             return []
         wanted = input_roles(node, roles, self.roles)
@@ -379,7 +379,7 @@ class _Copier:
         if roles is not SUMMED and self.writer.is_operand(node, roles):
             self.copies[node, roles] = self._operand(node, roles)
             return
-        inputs = [self.copies[item] for item in self._given(node, roles)]
+        inputs = [self.copies[item] for item in self._inputs_with_roles(node, roles)]
         attrs = dict(node.attrs)
         if "shape" in attrs:
             attrs["shape"] = self._shape(attrs["shape"], roles)

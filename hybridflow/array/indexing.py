@@ -14,7 +14,7 @@ import numpy as np
 
 from hybridflow.array.creation import iota
 from hybridflow.array.elementwise import add, equal, greater_equal, less, logical_and, minimum, multiply, where
-from hybridflow.array.positions import found_positions
+from hybridflow.array.positions import positions_of_true
 from hybridflow.array.reductions import count_nonzero
 from hybridflow.array.shapes import expand_dims, known_extent, moveaxis, unstack
 from hybridflow.compiler.ir import dtypes
@@ -76,7 +76,7 @@ def getitem(x: Any, key: Any) -> Tensor:
     A mask's result has a size that depends on values, which calls of compiled functions find.  TraceError is raised in
     what has to be one program.
     """
-    out = _taken(x, key) if not busy.value or reasons.none_here() else None
+    out = _take_as_numpy(x, key) if not busy.value or reasons.none_here() else None
     if out is not None:
         return out
     x = as_tensor(x, "getitem")
@@ -90,7 +90,7 @@ def getitem(x: Any, key: Any) -> Tensor:
     return _lookup(x, entries, together=places == list(range(places[0], places[-1] + 1)))
 
 
-def _taken(x: ArrayLike, key: Any) -> Tensor | None:
+def _take_as_numpy(x: ArrayLike, key: Any) -> Tensor | None:
     """NumPy's own way for one mask, or one tensor of positions, while nothing records: elements change places and not
     their bits.  None where there is none, or an error to explain."""
     if type(x) is not Tensor or type(key) is not Tensor:
@@ -257,7 +257,7 @@ def _mask(x: Tensor, axis: int, mask: Tensor) -> list[_Entry]:
             "or select outside the traced function.",
         )
     )
-    return [Lookup(index) for index in found_positions(mask, count)]
+    return [Lookup(index) for index in positions_of_true(mask, count)]
 
 
 # ---- applying it

@@ -68,7 +68,7 @@ def _array_ufunc(self: Any, ufunc: np.ufunc, method: str, /, *inputs: Any, **kwa
         function = _function_of(ufunc, method)
         if function is not None:
             return _called(ufunc, method, function, inputs, kwargs)
-    return _left_to_numpy(_named(ufunc, method), getattr(ufunc, method), inputs, kwargs)
+    return _run_in_numpy(_named(ufunc, method), getattr(ufunc, method), inputs, kwargs)
 
 
 def _array_function(self: Any, function: Any, types: Any, args: Sequence[Any], kwargs: Mapping[str, Any], /) -> Any:
@@ -76,7 +76,7 @@ def _array_function(self: Any, function: Any, types: Any, args: Sequence[Any], k
     ours = _table().get(function) if kwargs.get("out") is None else None
     if ours is not None:
         return _called(function, "__call__", ours, args, kwargs)
-    return _left_to_numpy(_named(function), function, args, kwargs)
+    return _run_in_numpy(_named(function), function, args, kwargs)
 
 
 def _named(function: Any, method: str = "__call__") -> str:
@@ -226,7 +226,7 @@ def _parameters(function: Any) -> tuple[str, ...] | None:
     return None if several else tuple(parameters)
 
 
-def _left_to_numpy(name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def _run_in_numpy(name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """NumPy's own result, as tensors."""
     tensors = list(_tensors((*args, *kwargs.values())))
     state = now()

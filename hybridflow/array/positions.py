@@ -29,7 +29,7 @@ def first_positions(chosen: Tensor, size: Extent) -> Tensor:
     return slice_axis(places, 0, 0, size)
 
 
-def found_positions(chosen: Tensor, count: Extent) -> tuple[Tensor, ...]:
+def positions_of_true(chosen: Tensor, count: Extent) -> tuple[Tensor, ...]:
     """The positions of all that are true, which are so many, one tensor for each axis."""
     places = first_positions(reshape(chosen, (-1,)), count)
     return (places,) if chosen.ndim == 1 else unraveled(places, chosen.shape)

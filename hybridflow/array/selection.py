@@ -18,7 +18,7 @@ from hybridflow.array.elementwise import (
     where,
 )
 from hybridflow.array.indexing import take
-from hybridflow.array.positions import first_positions, found_positions, unraveled
+from hybridflow.array.positions import first_positions, positions_of_true, unraveled
 from hybridflow.array.reductions import count_nonzero, cumulative_sum, min, sum
 from hybridflow.array.searching import searchsorted
 from hybridflow.array.shapes import concat, reshape
@@ -71,7 +71,7 @@ def nonzero(x: ArrayLike, /, *, size: int | None = None, fill_value: int = 0) ->
                 "call it outside, or use hf.where.",
             )
         )
-        return found_positions(not_equal(x, 0), count)
+        return positions_of_true(not_equal(x, 0), count)
     places, there = _indices(reshape(not_equal(x, 0), (-1,)), type_rules.extent("nonzero", "size", size))
     return tuple(where(there, positions, fill_value) for positions in unraveled(places, x.shape))
 

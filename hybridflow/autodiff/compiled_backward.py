@@ -26,7 +26,7 @@ from hybridflow.core.context import everywhere, idle, now
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.tier_up import BACKWARD_PASSES, remember
 from hybridflow.eager.executable import executable_for
-from hybridflow.eager.taped_calls import taken_apart
+from hybridflow.eager.taped_calls import expand_taped
 from hybridflow.errors import ArgumentError, HybridflowError, user_location
 from hybridflow.runtime import fork_safe_locks
 from hybridflow.runtime.calls import entry, native_tape
@@ -181,7 +181,7 @@ def _compiled(
     ]
     groups = [[nodes[id(values[k])] for k in group] for group in wanted]
     parts = [node for group in groups for node in group]
-    cotangents = backward(b, taken_apart([walked(record) for record in records], b), starts, parts, as_rows=True)
+    cotangents = backward(b, expand_taped([walked(record) for record in records], b), starts, parts, as_rows=True)
     return _loaded(
         b, numbers, [_residuals(s) if isinstance(s, SparseGrad) else s for s in totals(b, cotangents, groups)]
     )

@@ -34,7 +34,7 @@ from hybridflow.core.tier_up import TAPES
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor, exclusive
-from hybridflow.eager.taped_calls import TapedCall, taken_apart, tensors_among
+from hybridflow.eager.taped_calls import TapedCall, expand_taped, tensors_among
 from hybridflow.errors import ArgumentError, ArgumentTypeError, GradientError, ShapeError, entered, user_location
 from hybridflow.runtime import uninterruptible
 from hybridflow.runtime.calls import native_tape
@@ -527,7 +527,7 @@ class GradientTape(Recording):
         count = len(self._definitions or ())
         if any(type(definition) is TapedCall for definition in (self._definitions or ())[self._apart[0] :]):
             with suspended():
-                self._apart = count, taken_apart(self._records(), builder)
+                self._apart = count, expand_taped(self._records(), builder)
 
     @entered
     def jacobian(

@@ -50,20 +50,20 @@ class Report:
     def assert_consumed(self) -> Report:
         """Raise CheckpointError unless everything found its counterpart."""
         if self.missing or self.unused or self.waiting:
-            raise CheckpointError("checkpoint", f"not everything was restored. {self._told()}")
+            raise CheckpointError("checkpoint", f"not everything was restored. {self._describe()}")
         return self
 
     def assert_existing_objects_matched(self) -> Report:
         """Raise CheckpointError if the file had nothing for one of the objects; it may hold more."""
         if self.missing:
-            raise CheckpointError("checkpoint", f"not everything was restored. {self._told()}")
+            raise CheckpointError("checkpoint", f"not everything was restored. {self._describe()}")
         return self
 
     def expect_partial(self) -> Report:
         """Nothing: what is missing is told by this object alone.  For programs that say it."""
         return self
 
-    def _told(self) -> str:
+    def _describe(self) -> str:
         parts = [f"{len(self.restored)} restored"]
         kinds = ("missing in the file", "unused of the file", "waiting for layers to be built")
         for what, names in zip(kinds, (self.missing, self.unused, self.waiting)):
@@ -73,7 +73,7 @@ class Report:
         return "; ".join(parts)
 
     def __repr__(self) -> str:
-        return f"<Report {self._told()}>"
+        return f"<Report {self._describe()}>"
 
 
 class Checkpoint(object_graph.Group):
@@ -234,7 +234,7 @@ class Checkpoint(object_graph.Group):
 
     def _refuse(self, file: files.File, report: Report) -> None:
         hint = "Give partial=True to restore what both have, or rename=... for other names."
-        raise CheckpointError("checkpoint", f"{file.path} is of other objects: {report._told()}. {hint}")
+        raise CheckpointError("checkpoint", f"{file.path} is of other objects: {report._describe()}. {hint}")
 
     def __repr__(self) -> str:
         return f"<Checkpoint of {', '.join(self._objects) or 'nothing'}>"

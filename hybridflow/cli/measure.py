@@ -47,7 +47,7 @@ def calls(function: Callable[..., Any], *arguments: Any) -> Sampler:
 
 def interleaved(candidates: Mapping[str, Sampler], budget: float = 1.0, least_rounds: int = 5) -> dict[str, Timing]:
     """Time the candidates in turns for about ``budget`` seconds together.  Each runs once before it is timed, and
-    then what is made behind is waited for."""
+    then what is compiled in the background is waited for."""
     for sampler in candidates.values():
         sampler(1)
     background.wait()

@@ -54,7 +54,7 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
     which = condition("cond", pred)
     branches = [lambda: true_fn(*operands), lambda: false_fn(*operands)]
     if now().trace is None or not isinstance(pred, (Tensor, Variable)):
-        return _taken("cond", branches, 0 if _is_true(which) else 1)
+        return _run_branch("cond", branches, 0 if _is_true(which) else 1)
     return _traced("cond", which, branches)
 
 
@@ -98,7 +98,7 @@ def switch_case(branch_index: Any, branch_fns: Any, *operands: Any, default: Cal
     if now().trace is None or not isinstance(branch_index, (Tensor, Variable)):
         given = int(index if now().trace is None else branch_index)
         position = numbers.index(given) if given in numbers else len(branches) - 1
-        return _taken("switch_case", branches, position)
+        return _run_branch("switch_case", branches, position)
     return _traced("switch_case", _position(index, numbers, len(branches)), branches)
 
 
@@ -135,7 +135,7 @@ def case(pred_fn_pairs: Sequence[tuple[Any, Branch]], default: Branch) -> Any:
     _check_callable("case", functions)
     tests = [condition("case", test) for test, _ in pairs]
     if now().trace is None:
-        return _taken("case", functions, next((k for k, test in enumerate(tests) if _is_true(test)), len(pairs)))
+        return _run_branch("case", functions, next((k for k, test in enumerate(tests) if _is_true(test)), len(pairs)))
     position: Any = as_tensor(len(pairs), "case")
     for k in reversed(range(len(pairs))):
         position = _where(tests[k], as_tensor(k, "case"), position)
@@ -187,7 +187,7 @@ def _position(index: Tensor, numbers: Sequence[int], count: int) -> Tensor:
     return position
 
 
-def _taken(stage: str, branches: Sequence[Branch], position: int) -> Any:
+def _run_branch(stage: str, branches: Sequence[Branch], position: int) -> Any:
     """The result of one branch, as Python runs it.  Numbers become the tensors that a compiled program returns."""
     nest = Nest(branches[position](), "the result")
     values = [x if isinstance(x, Tensor) else as_tensor(x, stage) for x in nest.values]

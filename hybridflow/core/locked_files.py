@@ -28,7 +28,7 @@ def begin_part(new_name: Callable[[], Path]) -> tuple[Path, Any]:
 
 
 @contextlib.contextmanager
-def left_part(path: Path) -> Iterator[bool]:
+def abandoned_part(path: Path) -> Iterator[bool]:
     """Whether nobody writes a part of a file any more: whoever does has it locked, on this machine and others.
 
     It stays locked in the block, which can remove it: no writer takes it in the meantime for its own.

@@ -96,7 +96,7 @@ class ElementIterations(IterationSpace):
         """The loop begins."""
         call_in_order(self._begin, [], [])
         (self._number,) = call_in_order(self._begun, [], [_NUMBER])
-        self.start = self._taken(0 if self.counted is None else self.counted)
+        self.start = self._take_next(0 if self.counted is None else self.counted)
 
     def numbered(self, begin: int) -> IterationSpace:
         self.counted = begin
@@ -110,9 +110,9 @@ class ElementIterations(IterationSpace):
         return index[0]
 
     def next_index(self, index: Any) -> Any:
-        return self._taken(index[1] + 1 if self.counted is not None else index[1])
+        return self._take_next(index[1] + 1 if self.counted is not None else index[1])
 
-    def _taken(self, count: Any) -> tuple[Any, ...]:
+    def _take_next(self, count: Any) -> tuple[Any, ...]:
         call_in_order(self._take, [self._number], [])
         flag, *tensors = call_in_order(self._answer, [self._number], [_FLAG, *self._known.types])
         return flag, count, *tensors

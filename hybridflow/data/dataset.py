@@ -68,7 +68,7 @@ class Dataset(elements.Nested):
 
     @property
     def _node(self) -> Node:
-        return self._made or _Own(self)
+        return self._made or _FromIterator(self)
 
     # Sources
 
@@ -925,7 +925,7 @@ _SPARES = 2  # datasets that begin before their turn comes
 _MANY = 2**62
 
 
-class _Own(map_filter.Generated):
+class _FromIterator(map_filter.Generated):
     """What the ``__iter__`` of a subclass gives."""
 
     def __init__(self, dataset: Dataset) -> None:

@@ -82,7 +82,7 @@ class WindowsRun(OneSource):
     def run(self) -> Elements:
         node = self.node
         if self.window is not None:
-            yield from self._given()
+            yield from self._elements_of_window()
         sizes = {key: node.size(key) for key in self.held}
         for element in self.source.run():
             key = node.key(element)
@@ -97,9 +97,9 @@ class WindowsRun(OneSource):
     def _begun(self, key: int) -> Elements:
         window = self.held.pop(key)
         self.window = (key, window, self.node.made(key, window))
-        return self._given()
+        return self._elements_of_window()
 
-    def _given(self) -> Elements:
+    def _elements_of_window(self) -> Elements:
         assert self.window is not None
         yield from self.window[2].run()
         self.window = None

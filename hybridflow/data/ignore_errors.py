@@ -14,7 +14,7 @@ from hybridflow.data.threads import Prefetch
 from hybridflow.errors import ArgumentError
 
 
-class _Left(elements.Nested):
+class _Skipped(elements.Nested):
     """In the place of an element whose call raised, from the map to what leaves it out."""
 
     __slots__ = ()
@@ -58,7 +58,7 @@ def _without(node: Node, is_told: bool) -> Node:
     if isinstance(copied, Filter):
         copied.predicate = _Tolerant(copied.predicate, False, is_told, copied.text)
     if isinstance(copied, Map):
-        copied.function = _Tolerant(copied.function, _Left(), is_told, copied.text)
+        copied.function = _Tolerant(copied.function, _Skipped(), is_told, copied.text)
         return Ignored(copied)
     return node if isinstance(node, Prefetch) and copied.source is node.source else copied
 
@@ -84,5 +84,5 @@ class Ignored(Node):
 class IgnoredRun(Stepwise):
     def run(self) -> Elements:
         for element in self.source.run():
-            if not isinstance(element, _Left):
+            if not isinstance(element, _Skipped):
                 yield element

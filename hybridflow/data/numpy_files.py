@@ -104,7 +104,7 @@ class FileTable(Table):
                 _STAGE, f"{self.path} was written anew, or cut short, while it is read. Make a new dataset."
             )
 
-    def _made(self, array: np.ndarray) -> Any:
+    def _read_only_tensor(self, array: np.ndarray) -> Any:
         array.flags.writeable = False
         return wrap(array)
 
@@ -112,7 +112,7 @@ class FileTable(Table):
         def read(k: int) -> Any:
             array = np.empty(self.shape[1:], self.dtype)
             self._rows(k, array)
-            return self._made(array)
+            return self._read_only_tensor(array)
 
         return read
 
@@ -120,13 +120,13 @@ class FileTable(Table):
         start, stop, _ = slice(start, stop).indices(self.length)
         array = np.empty((max(stop - start, 0), *self.shape[1:]), self.dtype)
         self._rows(start, array)
-        return self._made(array)
+        return self._read_only_tensor(array)
 
     def pick(self, numbers: np.ndarray) -> Any:
         array = np.empty((len(numbers), *self.shape[1:]), self.dtype)
         for k, number in enumerate(numbers.tolist()):
             self._rows(number, array[k : k + 1])
-        return self._made(array)
+        return self._read_only_tensor(array)
 
     def spec(self) -> Any:
         return TensorSpec(self.shape[1:], self.dtype)

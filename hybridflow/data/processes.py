@@ -140,13 +140,13 @@ class ProcessMapRun(OneSource):
     def run(self) -> Elements:
         pool = Pool(self.calls, multiprocessing.get_context("spawn"), _begin, (self.node.function, self.node.text))
         try:
-            yield from self._given(pool)
+            yield from self._map_in_processes(pool)
         except concurrent.futures.BrokenExecutor:
             raise died("Dataset.map") from None
         finally:
             pool.close()
 
-    def _given(self, pool: Pool) -> Elements:
+    def _map_in_processes(self, pool: Pool) -> Elements:
         iterator = self.source.run()
         for task in self.pending:  # those of a restored state
             task.future = pool.submit(_applied_there, sent(task.element))

@@ -43,7 +43,7 @@ class RebatchRun(Stepwise):
         while True:
             while left >= (size := node.sizes[self.turn]):
                 left -= size
-                yield self._taken(size)
+                yield self._next_rows(size)
             batch = next(iterator, None)
             if batch is None:
                 break
@@ -52,9 +52,9 @@ class RebatchRun(Stepwise):
         while left and not node.drop_remainder:
             size = min(left, node.sizes[self.turn])
             left -= size
-            yield self._taken(size)
+            yield self._next_rows(size)
 
-    def _taken(self, count: int) -> Any:
+    def _next_rows(self, count: int) -> Any:
         """The next rows: a view where they are of one batch."""
         self.turn = (self.turn + 1) % len(self.node.sizes)
         parts = []

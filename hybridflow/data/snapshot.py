@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from hybridflow.core.locked_files import begin_part, left_part
+from hybridflow.core.locked_files import begin_part, abandoned_part
 from hybridflow.data import elements
 from hybridflow.data.file_cache import packed, unpacked
 from hybridflow.data.pipeline import Elements, Node, PipelineIterator, State, restored_field
@@ -132,7 +132,7 @@ def _drop_left(folder: Path) -> None:
     for name in names:
         if not _PART.fullmatch(name):
             continue
-        with left_part(folder / name) as is_left:
+        with abandoned_part(folder / name) as is_left:
             if is_left:
                 token = name.removesuffix(".part")
                 for other in names:  # the part goes last: it says that the others are left
@@ -167,9 +167,9 @@ def _described(spec: Any) -> Any:
     return {"text" if isinstance(spec, TextSpec) else "tensor": [list(spec.shape), str(spec.dtype)]}
 
 
-def _spec_of(told: Any) -> Any:
-    """What ``_told`` told.  Raises ValueError or TypeError for anything else."""
-    ((kind, content),) = told.items()
+def _spec_of(description: Any) -> Any:
+    """The spec that ``_described`` described.  Raises ValueError or TypeError for anything else."""
+    ((kind, content),) = description.items()
     if kind == "tuple":
         return tuple([_spec_of(part) for part in content])
     if kind == "dict":

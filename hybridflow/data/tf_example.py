@@ -190,7 +190,7 @@ def _tensor(name: str, held: tuple[int, Any] | None, kind: Any) -> Any:
     dtype = np.dtype(object) if text is not None else to_dtype(kind.dtype, _STAGE)
     wanted = _BYTES if text is not None else _FLOATS if dtype.kind in "fV" else _INTS
     if held is None or (not len(held[1]) and isinstance(kind, FixedLenFeature) and 0 not in _shape(kind)):
-        return _left_out(name, kind, dtype)
+        return _default_of(name, kind, dtype)
     number, values = held
     if number != wanted and len(values):
         raise DataError(_STAGE, f"{name} holds {_NAMES[number]} where {_NAMES[wanted]} are wanted.")
@@ -219,7 +219,7 @@ def _text(name: str, value: bytes) -> str:
         raise DataError(_STAGE, f"{name}: {error}. Say bytes instead of str.") from None
 
 
-def _left_out(name: str, kind: Any, dtype: np.dtype[Any]) -> Any:
+def _default_of(name: str, kind: Any, dtype: np.dtype[Any]) -> Any:
     if isinstance(kind, FixedLenFeature):
         if kind.default_value is None:
             raise DataError(_STAGE, f"an example has no {name}, and there is no default_value.")

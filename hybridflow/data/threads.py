@@ -347,7 +347,7 @@ class _Crew:
             with self.busy:
                 elements: list[Any] = []
                 try:
-                    if not self._taken(elements):
+                    if not self._fill(elements):
                         end = []
                 except BaseException as error:
                     end = [Failure(error)]
@@ -358,7 +358,7 @@ class _Crew:
                     self.pending.append(task)
                     self._put(task)
 
-    def _taken(self, elements: list[Any]) -> bool:
+    def _fill(self, elements: list[Any]) -> bool:
         """Take the elements of a task: those that are there without waiting.  Returns whether there may be more."""
         begin, most = time.perf_counter(), 1
         while len(elements) < most:

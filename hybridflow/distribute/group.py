@@ -358,7 +358,7 @@ class Group(Processes):
             one, two = sorted([self.rank, who])
             raise ReplicaError(
                 what,
-                f"processes do different things: {self._told(one)}, and {self._told(two)}. All must come to the same "
+                f"processes do different things: {self._describe(one)}, and {self._describe(two)}. All must come to the same "
                 "collectives in the same order; nothing that they do may depend on the rank.",
             )
         if status == words.INTERRUPTED:
@@ -377,7 +377,7 @@ class Group(Processes):
         number, since, length = self._board.read("<qqq", start + words.NOTE)
         return number, since, self._board.text(start + words.TEXT, max(0, min(length, words.TEXT_ROOM)))
 
-    def _told(self, rank: int) -> str:
+    def _describe(self, rank: int) -> str:
         number, _, text = self._place(rank)
         return f"rank {rank} is in exchange {number}, {text}"
 

@@ -165,7 +165,7 @@ class SocketGroup(Processes):
                 one, two = sorted([(self.rank, header), (rank, self._last[rank])], key=lambda pair: pair[0])
                 raise ReplicaError(
                     what,
-                    f"processes do different things: {_told(*one)}, and {_told(*two)}. All must come to the same "
+                    f"processes do different things: {_describe(*one)}, and {_describe(*two)}. All must come to the same "
                     "collectives in the same order; nothing that they do may depend on the rank.",
                 )
         return {link.rank: link for link in links.values()}
@@ -290,7 +290,7 @@ def _what(header: dict[str, Any]) -> str:
     return f"{header['what']} at {header['line']}" if header["line"] else str(header["what"])
 
 
-def _told(rank: int, header: dict[str, Any]) -> str:
+def _describe(rank: int, header: dict[str, Any]) -> str:
     return f"rank {rank} is in exchange {header['number']}, {_what(header)}"
 
 

@@ -33,7 +33,7 @@ def end_with_parent(parent: int | None = None) -> None:
         sys.exit(1)
 
 
-def _told(script: str) -> dict[str, Any]:
+def _configuration(script: str) -> dict[str, Any]:
     """What all processes must agree on before they begin."""
     with open(script, "rb") as file:
         code = hashlib.sha256(file.read()).hexdigest()[:16]
@@ -59,7 +59,7 @@ def main(arguments: list[str]) -> int:
     fork_safe_locks.at_fork(after_in_child=lambda: os.close(reports.pop()) if reports else None)
 
     def begin() -> int:
-        join(Group(inherited) if inherited.size > 1 else None, lambda: _told(arguments[0]))
+        join(Group(inherited) if inherited.size > 1 else None, lambda: _configuration(arguments[0]))
         return inherited.seed
 
     def report(error: str, is_later: bool) -> None:
@@ -74,7 +74,7 @@ def take_part(arguments: list[str], place: Meeting, timeout: float) -> int:
 
     def begin() -> int:
         found, seed = meet(place, timeout)
-        join(found, lambda: _told(arguments[0]))
+        join(found, lambda: _configuration(arguments[0]))
         return seed
 
     def report(error: str, is_later: bool) -> None:

@@ -65,7 +65,7 @@ class TapedCall:
         return result
 
 
-def taken_apart(records: Sequence[Record], b: object) -> list[Record]:
+def expand_taped(records: Sequence[Record], b: object) -> list[Record]:
     """The records with the ops of wholes in the place of them."""
     result: list[Record] = []
     for record in records:

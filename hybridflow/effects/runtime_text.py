@@ -154,7 +154,7 @@ class RuntimeValues:
                 return self._operand(leaf._read(), wrap)
             title = f"Variable {leaf.name!r}" if leaf.name else "Variable"
             title += "" if leaf.trainable else " not trainable"
-            return self._operand(leaf._read(), lambda array: _Shown(display.describe(wrap(array), title), wrap(array)))
+            return self._operand(leaf._read(), lambda array: _Formatted(display.describe(wrap(array), title), wrap(array)))
         if type(leaf) is Dim:
             return self._operand(scalar(leaf, int64, "print"), lambda array: int(array))
         if isinstance(leaf, OpenFloat):
@@ -167,7 +167,7 @@ class RuntimeValues:
             return self._error(leaf)
         if isinstance(leaf, (Tensor, *_ATOMS)):
             return lambda arrays: leaf
-        shown = _Shown(repr(leaf), str(leaf), str(leaf))
+        shown = _Formatted(repr(leaf), str(leaf), str(leaf))
         return lambda arrays: shown
 
     def _operand(self, tensor: Tensor, fill: Fill) -> Fill:
@@ -221,7 +221,7 @@ def _filling(tensor: SymbolicTensor) -> Fill:
     return lambda array: array[()]  # a NumPy scalar
 
 
-class _Shown:
+class _Formatted:
     """Looks like something did when the function was traced; ``formatted`` is what a specification applies to."""
 
     __slots__ = ("_formatted", "_repr", "_str")

@@ -223,7 +223,7 @@ class Tracer:
         failure = None
         while dynamic is not None and failure is None and (general := dynamic.observe(key)) is not None:
             try:
-                return self._noted(
+                return self._note_unguarded(
                     key, self._lookup_or_trace(request._replace(key=general), fail_on_specialization=True)
                 )
             except NumbersWantedError as wanted:
@@ -233,9 +233,9 @@ class Tracer:
         variant = self._lookup_or_trace(request)  # which may raise the same error
         if dynamic is not None and failure is not None:
             dynamic.pin_all(key, failure)
-        return self._noted(key, variant)
+        return self._note_unguarded(key, variant)
 
-    def _noted(self, key: Key, variant: Variant) -> Variant:
+    def _note_unguarded(self, key: Key, variant: Variant) -> Variant:
         """A trace, of which it is noted whether it answers no other call."""
         if variant.guards is None:
             self._is_unguarded = True

@@ -105,13 +105,13 @@ class MultiHeadAttention(Layer, one_tensor=True):
     def build(self, input_shape: Any) -> None:
         query, value, key = (last_extent(self, shape) for shape in input_shape)
         heads = self.num_heads
-        self.query_kernel, self.query_bias = self._made((query, heads, self.key_dim))
-        self.key_kernel, self.key_bias = self._made((key, heads, self.key_dim))
-        self.value_kernel, self.value_bias = self._made((value, heads, self.value_dim))
-        self.output_kernel, self.output_bias = self._made((heads, self.value_dim, self.output_shape or query), 1)
+        self.query_kernel, self.query_bias = self._projection((query, heads, self.key_dim))
+        self.key_kernel, self.key_bias = self._projection((key, heads, self.key_dim))
+        self.value_kernel, self.value_bias = self._projection((value, heads, self.value_dim))
+        self.output_kernel, self.output_bias = self._projection((heads, self.value_dim, self.output_shape or query), 1)
         self.generator = None if self.seed is None else random.Generator(self.seed)
 
-    def _made(self, shape: tuple[int, ...], of_bias: int = 2) -> tuple[Variable, Variable | None]:
+    def _projection(self, shape: tuple[int, ...], of_bias: int = 2) -> tuple[Variable, Variable | None]:
         """A kernel, and a bias of its last extents."""
         kernel = self._weight("kernel", shape)
         return kernel, self._weight("bias", shape[-of_bias:]) if self.use_bias else None
@@ -223,12 +223,12 @@ class GroupQueryAttention(MultiHeadAttention, one_tensor=True):
     def build(self, input_shape: Any) -> None:
         query, value, key = (last_extent(self, shape) for shape in input_shape)
         heads, shared, numbers = self.num_heads, self.num_key_value_heads, self.key_dim
-        self.query_kernel, self.query_bias = self._made((query, heads, numbers))
-        self.key_kernel, self.key_bias = self._made((key, shared, numbers))
+        self.query_kernel, self.query_bias = self._projection((query, heads, numbers))
+        self.key_kernel, self.key_bias = self._projection((key, shared, numbers))
         if self.use_gate:
-            self.gate_kernel, self.gate_bias = self._made((query, heads, numbers))
-        self.value_kernel, self.value_bias = self._made((value, shared, numbers))
-        self.output_kernel, self.output_bias = self._made((heads, numbers, query), 1)
+            self.gate_kernel, self.gate_bias = self._projection((query, heads, numbers))
+        self.value_kernel, self.value_bias = self._projection((value, shared, numbers))
+        self.output_kernel, self.output_bias = self._projection((heads, numbers, query), 1)
         self.generator = None if self.seed is None else random.Generator(self.seed)
 
     def _shared(self, x: Any) -> Any:

@@ -73,14 +73,14 @@ class Normalization(Layer, one_tensor=True):
             raise ArgumentError(self.name, "mean and variance are given both, or found by adapt.")
         self.input_mean, self.input_variance, self.invert = mean, variance, bool(invert)
 
-    def _kept(self, rank: int) -> tuple[int, ...]:
+    def _kept_axes(self, rank: int) -> tuple[int, ...]:
         """The axes that have numbers of their own, sorted."""
         if any(not -rank <= axis < rank for axis in self.axis):
             raise ShapeError(self.name, f"axis is {self.axis}; the input has {rank} axes.")
         return tuple(sorted({axis % rank for axis in self.axis}))
 
     def build(self, input_shape: Any) -> None:
-        kept_shape = self._kept(len(input_shape))
+        kept_shape = self._kept_axes(len(input_shape))
         self._shape = tuple(input_shape[axis] if axis in kept_shape else 1 for axis in range(len(input_shape)))
         if self.input_mean is None:
             extents = [input_shape[axis] for axis in kept_shape]
@@ -114,7 +114,7 @@ class Normalization(Layer, one_tensor=True):
             x = np.asarray(batch, np.float64)
             if not self.built:
                 self._build([asarray(x, dtype=self.compute_dtype)])
-            others = tuple(axis for axis in range(x.ndim) if axis not in self._kept(x.ndim))
+            others = tuple(axis for axis in range(x.ndim) if axis not in self._kept_axes(x.ndim))
             size = int(np.prod([x.shape[axis] for axis in others]))
             mean, squared = x.mean(others), x.var(others) * size  # merged as Chan and others do, which cancels little
             squares = squares + squared + (mean - total) ** 2 * (count * size / (count + size))
@@ -133,7 +133,7 @@ class Normalization(Layer, one_tensor=True):
 
     def _filled(self, given: Any) -> Tensor:
         """Numbers that were given, of the shape that broadcasts with inputs."""
-        extents = [self._shape[axis] for axis in self._kept(len(self._shape))]
+        extents = [self._shape[axis] for axis in self._kept_axes(len(self._shape))]
         return asarray(np.broadcast_to(np.asarray(given, "f4"), extents).reshape(self._shape))
 
     def get_config(self) -> dict[str, Any]:

@@ -163,7 +163,7 @@ def _lambda(config: Mapping[str, Any], objects: dict[str, Any]) -> Any:
 
 def _arguments(kind: type, config: Mapping[str, Any], objects: dict[str, Any], depth: int) -> dict[str, Any]:
     """The arguments of a class as it takes them here."""
-    accepted = _taken(kind)
+    accepted = _argument_names(kind)
     result: dict[str, Any] = {}
     for key, value in config.items():
         name = key if key in accepted else _RENAMED.get(key, key)
@@ -176,7 +176,7 @@ def _arguments(kind: type, config: Mapping[str, Any], objects: dict[str, Any], d
     return result
 
 
-def _taken(kind: type) -> set[str]:
+def _argument_names(kind: type) -> set[str]:
     """The names of the arguments that a class takes, its base classes' included."""
     names: set[str] = set()
     for owner in kind.__mro__:

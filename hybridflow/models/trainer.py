@@ -470,15 +470,15 @@ class Trainer(_Base):
         return self._run.predict_step
 
     def _predict(self, x: Any) -> Any:
-        return self.predict_step(_given(x, None, None))
+        return self.predict_step(_as_batch(x, None, None))
 
     def _train(self, x: Any, y: Any, sample_weight: Any) -> Any:
         if _samples(x) == 0:
             raise ShapeError(self.name, "a batch has no samples: its mean loss would make all weights NaN.")
-        return self.train_step(_given(x, y, sample_weight))
+        return self.train_step(_as_batch(x, y, sample_weight))
 
     def _test(self, x: Any, y: Any, sample_weight: Any) -> Any:
-        return self.test_step(_given(x, y, sample_weight))
+        return self.test_step(_as_batch(x, y, sample_weight))
 
     # One batch
 
@@ -603,7 +603,7 @@ def _checked(logs: Any, step: str) -> dict[str, Any]:
     return flat
 
 
-def _given(x: Any, y: Any, sample_weight: Any) -> Any:
+def _as_batch(x: Any, y: Any, sample_weight: Any) -> Any:
     """A batch as ``train_step`` takes it: without what was not given, at its end."""
     if sample_weight is not None:
         return x, y, sample_weight

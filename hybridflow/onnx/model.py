@@ -210,7 +210,7 @@ class OnnxModel(Module):
 
 def _lines(graph: Graph, indent: str) -> Iterator[str]:
     for node in graph.nodes:
-        told = [f"{name}={_shown(value)}" for name, value in node.attributes.items() if not isinstance(value, Graph)]
+        told = [f"{name}={_short_text(value)}" for name, value in node.attributes.items() if not isinstance(value, Graph)]
         operands = ", ".join(_operand(name, graph) for name in node.inputs)
         results = ", ".join(node.outputs)
         yield f"{indent}{results} = {node.op}({operands})" + (f" {{{', '.join(told)}}}" if told else "")
@@ -226,7 +226,7 @@ def _operand(name: str, graph: Graph) -> str:
     return name if value is None else f"{name}: {np.dtype(value.dtype)}{list(value.shape)}"
 
 
-def _shown(value: Any) -> str:
+def _short_text(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{list(value.shape)}" if value.size > 8 else str(value.tolist())
     return str(value)

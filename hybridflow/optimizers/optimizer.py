@@ -395,7 +395,7 @@ class Optimizer(Configured):
         missing = []
         for gradient, variable in zip(gradients, variables):
             if not isinstance(variable, Variable):
-                raise ArgumentTypeError(stage, f"{_shown(variable)} is no variable; pairs are (gradient, variable).")
+                raise ArgumentTypeError(stage, f"{_short_repr(variable)} is no variable; pairs are (gradient, variable).")
             if id(variable) in seen:
                 raise ArgumentError(stage, f"{variable._title()} comes twice; add its gradients.")
             seen.add(id(variable))
@@ -681,5 +681,5 @@ def _computed(dtype: Any) -> Any:
     return dtypes.float32 if dtypes.is_narrow_float(dtype) else dtype
 
 
-def _shown(value: Any) -> str:
+def _short_repr(value: Any) -> str:
     return f"{value!r:.60}".partition("\n")[0]

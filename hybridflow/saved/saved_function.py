@@ -338,16 +338,16 @@ class SavedFunction(Function[..., Any]):
 
     def _refusal_text(self, leaves: Sequence[Any], converted: Sequence[Any], structure: pytree.Structure) -> str:
         """What was given, what there are programs for, and what to do."""
-        described = self._told(leaves, structure)
+        described = self._describe(leaves, structure)
         for program in self.programs:
             failing = program.failing(converted, structure)
             if failing is not None:
                 return (
-                    f"the program for ({self._told(program.leaves, program.structure)}) was traced for extents where "
+                    f"the program for ({self._describe(program.leaves, program.structure)}) was traced for extents where "
                     f"{failing}, and none was saved for ({described}). Call the function with such arguments before it "
                     "is saved: then the file has a program for them."
                 )
-        known = dict.fromkeys(self._told(program.leaves, program.structure) for program in self.programs)
+        known = dict.fromkeys(self._describe(program.leaves, program.structure) for program in self.programs)
         is_open = any(isinstance(e, (str, type(None))) for p in self.programs for spec in p.specs for e in spec.shape)
         shown = [f"({one})" for one in itertools.islice(known, _SHOWN)]
         more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
@@ -357,7 +357,7 @@ class SavedFunction(Function[..., Any]):
             "before it is saved."
         )
 
-    def _told(self, leaves: Sequence[Any], structure: pytree.Structure) -> str:
+    def _describe(self, leaves: Sequence[Any], structure: pytree.Structure) -> str:
         """Each leaf by its path, with its type or a short form of its value."""
         parts = zip(self._order, structure.children)
         paths = [path for name, part in parts for path in pytree.paths(part, name)]

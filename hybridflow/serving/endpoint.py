@@ -178,15 +178,15 @@ def load(path: str) -> Endpoint:
     if path.endswith(".onnx"):
         from hybridflow import onnx
 
-        return _kept(onnx.load(path))
+        return _endpoint_of_module(onnx.load(path))
     if path.endswith((".keras", ".h5", ".hdf5")):
         from hybridflow import models
 
-        return _kept(models.load_model(path, compile=False))
+        return _endpoint_of_module(models.load_model(path, compile=False))
     return _of_file(path, path)
 
 
-def _kept(module: Any) -> Endpoint:
+def _endpoint_of_module(module: Any) -> Endpoint:
     """The endpoint of a module, whose programs are traced as they are for a file."""
     with tempfile.TemporaryDirectory(prefix="hybridflow-serve-") as folder:
         path = os.path.join(folder, "model")
@@ -196,7 +196,7 @@ def _kept(module: Any) -> Endpoint:
 
 def of_function(function: Any) -> Endpoint:
     """The endpoint of an ``hf.function`` with an ``input_signature``, or one that was called."""
-    return _kept(function)
+    return _endpoint_of_module(function)
 
 
 def _of_file(path: str, what: str) -> Endpoint:

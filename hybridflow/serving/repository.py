@@ -81,7 +81,7 @@ class Repository:
             loaded: dict[str, Served] = {}
             try:
                 for version, make in self._versions(name).items():
-                    loaded[version] = self._made(name, version, make)
+                    loaded[version] = self._serve(name, version, make)
             except Exception as error:
                 self._errors[name] = str(error)
                 for one in loaded.values():
@@ -156,7 +156,7 @@ class Repository:
             raise ArgumentError("serve", f"{path} has no folder such as 1/ with a {' or '.join(_NAMES)}.")
         return result
 
-    def _made(self, name: str, version: str, make: Callable[[], Endpoint]) -> Served:
+    def _serve(self, name: str, version: str, make: Callable[[], Endpoint]) -> Served:
         settings = self._settings
         endpoint = make()
         most = settings.max_batch if endpoint.is_batched and not settings.deterministic else 1

@@ -61,7 +61,7 @@ class SymbolicFloat(OpenFloat):
             return cast(self.tensor, dtype)
         return literal(scalar_array(self.value(), dtype, stage))
 
-    def _made(self, op: str, example: float, *parts: SymbolicFloat) -> SymbolicFloat:
+    def _apply(self, op: str, example: float, *parts: SymbolicFloat) -> SymbolicFloat:
         tensor = apply(TABLE[op], *(part.tensor for part in parts))
         names = frozenset().union(*(part.names for part in parts))
         return SymbolicFloat(tensor, example, names, self._assumptions)
@@ -91,7 +91,7 @@ class SymbolicFloat(OpenFloat):
             return NotImplemented
         if op == "divide" and isinstance(right, (SymbolicFloat, Dim)) and self._may_be_zero(right):
             return left / right.value() if isinstance(right, SymbolicFloat) else left / int(right)
-        return self._made(op, operation(operands[0].example, operands[1].example), *operands)  # type: ignore[arg-type]
+        return self._apply(op, operation(operands[0].example, operands[1].example), *operands)  # type: ignore[arg-type]
 
     @staticmethod
     def _may_be_zero(number: object) -> bool:
@@ -124,13 +124,13 @@ class SymbolicFloat(OpenFloat):
         return self._with("divide", operator.truediv, other, self)
 
     def __neg__(self) -> SymbolicFloat:
-        return self._made("negative", -self.example, self)
+        return self._apply("negative", -self.example, self)
 
     def __pos__(self) -> SymbolicFloat:
         return self
 
     def __abs__(self) -> SymbolicFloat:
-        return self._made("abs", abs(self.example), self)
+        return self._apply("abs", abs(self.example), self)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.value(), dtype)

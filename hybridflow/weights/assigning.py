@@ -52,8 +52,8 @@ class WeightsReport(Report):
         super().__init__(restored, missing, unused)
         self.turned, self.mismatched = turned, mismatched
 
-    def _told(self) -> str:
-        parts = [super()._told()]
+    def _describe(self) -> str:
+        parts = [super()._describe()]
         if self.turned:
             parts.append(f"{len(self.turned)} rearranged")
         if self.mismatched:

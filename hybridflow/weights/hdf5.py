@@ -44,17 +44,17 @@ def opened(file: Any, path: str) -> Any:
 
 def datasets(group: Any) -> dict[str, Entry]:
     """All arrays below a group by their paths."""
-    return dict(_found(group, "", 0, itertools.count()))
+    return dict(_entries(group, "", 0, itertools.count()))
 
 
-def _found(group: Any, path: str, depth: int, met: Iterator[int]) -> Iterator[tuple[str, Entry]]:
+def _entries(group: Any, path: str, depth: int, met: Iterator[int]) -> Iterator[tuple[str, Entry]]:
     if depth > MAX_DEPTH:
         raise ValueError("it is nested too deep")
     for name in group:
         check_count(next(met))  # groups, too: few that hold each other twice are very many
         child, where = _hard(group, name), f"{path}/{name}" if path else name
         if _is_group(child):
-            yield from _found(child, where, depth + 1, met)
+            yield from _entries(child, where, depth + 1, met)
         else:
             yield where, entry(child)
 

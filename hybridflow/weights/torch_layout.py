@@ -29,7 +29,7 @@ def _same(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def _kept(variable: str, source: str) -> _Rule:
+def _same_name(variable: str, source: str) -> _Rule:
     return _Rule(variable, (source,), _same, "")
 
 
@@ -37,8 +37,8 @@ def _transposed(variable: str, source: str, axes: tuple[int, ...]) -> _Rule:
     return _Rule(variable, (source,), lambda x: np.ascontiguousarray(x.transpose(axes)), f"transposed {axes}")
 
 
-_BIAS = _kept("bias", "bias")
-_NORM = [_kept("gamma", "weight"), _kept("beta", "bias")]
+_BIAS = _same_name("bias", "bias")
+_NORM = [_same_name("gamma", "weight"), _same_name("beta", "bias")]
 
 
 def _dense(layer: Any) -> list[_Rule]:
@@ -69,7 +69,7 @@ def _depthwise(layer: Any) -> list[_Rule]:
 
 
 def _batch_norm(layer: Any) -> list[_Rule]:
-    return [*_NORM, _kept("moving_mean", "running_mean"), _kept("moving_variance", "running_var")]
+    return [*_NORM, _same_name("moving_mean", "running_mean"), _same_name("moving_variance", "running_var")]
 
 
 def _recurrent(layer: Any, suffix: str = "") -> list[_Rule]:
@@ -136,7 +136,7 @@ def _attention(layer: Any) -> list[_Rule]:
         return np.ascontiguousarray(array.T.reshape(heads, size, -1))
 
     rules.append(_Rule("output_kernel", ("out_proj.weight",), output, "transposed (1, 0), by heads"))
-    rules.append(_kept("output_bias", "out_proj.bias"))
+    rules.append(_same_name("output_bias", "out_proj.bias"))
     return rules
 
 
@@ -153,8 +153,8 @@ _RULES: dict[str, Callable[[Any], list[_Rule]]] = {
     **dict.fromkeys(("DepthwiseConv1D", "DepthwiseConv2D"), _depthwise),
     "BatchNormalization": _batch_norm,
     **dict.fromkeys(("LayerNormalization", "GroupNormalization"), lambda layer: _NORM),
-    "RMSNormalization": lambda layer: [_kept("scale", "weight")],
-    "Embedding": lambda layer: [_kept("embeddings", "weight")],
+    "RMSNormalization": lambda layer: [_same_name("scale", "weight")],
+    "Embedding": lambda layer: [_same_name("embeddings", "weight")],
     "PReLU": _prelu,
     **dict.fromkeys(("LSTM", "SimpleRNN"), _recurrent),
     "GRU": _gated,
@@ -188,7 +188,7 @@ def _rules(layer: Any) -> list[_Rule]:
     for kind in type(layer).__mro__:
         if kind.__name__ in _RULES:
             return _RULES[kind.__name__](layer) if getattr(layer, "built", True) else []
-    return [_kept(name, name) for name, _ in direct_variables(layer)]
+    return [_same_name(name, name) for name, _ in direct_variables(layer)]
 
 
 def _prefixes(path: str, layer: Any) -> Iterable[str]:
@@ -212,11 +212,11 @@ def _assignment(
         return make(*[weights.numpy(source) for source in sources])
 
     # Shapes come of the arrays' own: what is made of zeros of these shapes.
-    shape = _made_shape(make, [weights.shape(source) for source in sources])
+    shape = _shape_of_rule(make, [weights.shape(source) for source in sources])
     return Assignment(f"{path}.{rule.variable}" if path else rule.variable, variable, tuple(sources), shape, load, text)
 
 
-def _made_shape(make: Callable[..., np.ndarray], shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
+def _shape_of_rule(make: Callable[..., np.ndarray], shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
     """The shape of what a rule makes; that of the first array where the rule does not fit."""
     try:
         return make(*[np.broadcast_to(np.zeros((), np.bool_), shape) for shape in shapes]).shape

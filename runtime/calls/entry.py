@@ -25,7 +25,7 @@ from hybridflow import flags
 from hybridflow.compiler.program import Dim, DimSource, Program, Slot
 from hybridflow.errors import ArgumentError, CompileError, of_user
 from hybridflow.runtime import uninterruptible
-from hybridflow.runtime.calls import front_end, guard_steps, made_behind, variable_locks
+from hybridflow.runtime.calls import front_end, guard_steps, background_code, variable_locks
 from hybridflow.runtime.calls.op_calls import ElementwiseCall, ElementwiseOp, FixedCall
 from hybridflow.runtime.calls.result_steps import tuple_of
 from hybridflow.runtime.calls.tape_log import Recording, TapeLog
@@ -173,7 +173,7 @@ def note_use() -> bool:
 def is_due() -> bool:
     """Whether native code is there, or lies on disk, or there were enough calls by now.  To make it takes as long as
     thousands of them: programs that call a little, on a machine where nothing was called before, do without, and others
-    do so until it has been made behind (see ``background``)."""
+    do so until it has been compiled in the background (see ``background``)."""
     return bool(_enabled.made) or (_uses > flags.NATIVE_AFTER.value and native_code.is_ready()) or bool(_is_kept())
 
 
@@ -342,10 +342,10 @@ def _loaded() -> dict[str, int]:
         "closed": ctypes.addressof(variable_locks.closed),
     }
     places, settings, symbols = _module(checked)
-    return made_behind.load(lambda: _entry_code().build(places, checked), settings, symbols, imports)
+    return background_code.load(lambda: _entry_code().build(places, checked), settings, symbols, imports)
 
 
-native_code = made_behind.MadeBehind(_loaded)
+native_code = background_code.BackgroundCode(_loaded)
 """Addresses by symbol."""
 
 

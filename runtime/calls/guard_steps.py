@@ -229,7 +229,7 @@ def _member(owner: Any, descriptor: types.MemberDescriptorType) -> Any:
         return _NULL
 
 
-def _own(owner: Any, _: Any) -> Any:
+def _instance_dict(owner: Any, _: Any) -> Any:
     if isinstance(owner, type):
         raise TypeError("a class")
     if sys.implementation.name != "cpython":
@@ -247,7 +247,7 @@ def has_own_dict(owner: Any, instance_dict: Any) -> bool:
     """Whether "own" reads this dict of an instance.  Some classes show another as ``__dict__``: an object of
     ``threading.local`` has one for each thread."""
     try:
-        return _own(owner, None) is instance_dict
+        return _instance_dict(owner, None) is instance_dict
     except (AttributeError, TypeError):
         return False
 
@@ -316,7 +316,7 @@ _READERS: dict[str, Callable[[Any, Any], Any]] = {
     **{read: _of_function(name) for read, name in _OF_FUNCTIONS.items()},
     "class": lambda owner, _: type(owner),
     "member": _member,
-    "own": _own,
+    "own": _instance_dict,
     "attribute": _attribute,
     "lookup": _lookup,
     "method": method,

@@ -14,7 +14,7 @@ from typing import Any
 from hybridflow import flags
 from hybridflow.errors import CompileError
 from hybridflow.runtime import fork_safe_locks, uninterruptible
-from hybridflow.runtime.calls import entry, front_end, made_behind, tape_log
+from hybridflow.runtime.calls import entry, front_end, background_code, tape_log
 from hybridflow.runtime.memory import memory_pool
 from hybridflow.runtime.native import native_functions, object_layout
 from hybridflow.runtime.native.records import Offsets, PassOffsets
@@ -55,7 +55,7 @@ def _documented(name: str, method: Any) -> str:
 
 
 def is_ready(passes: dict[bytes, Any]) -> bool:
-    """Whether ``make_native`` does not wait, or is to; else what it needs is being made behind."""
+    """Whether ``make_native`` does not wait, or is to; else what it needs is being compiled."""
     are_entries, is_own = entry.is_ready(), bool(_is_kept()) or _native_code(passes).is_ready()  # both begin
     return bool(_made) or (are_entries and is_own)
 
@@ -86,12 +86,12 @@ def _make(passes: dict[bytes, Any]) -> None:
         _made.append(result)
 
 
-def _native_code(passes: dict[bytes, Any]) -> made_behind.MadeBehind[dict[str, int]]:
+def _native_code(passes: dict[bytes, Any]) -> background_code.BackgroundCode[dict[str, int]]:
     """For the first class that there is."""
-    return _codes.setdefault("tape", made_behind.MadeBehind(lambda: _loaded(passes)))
+    return _codes.setdefault("tape", background_code.BackgroundCode(lambda: _loaded(passes)))
 
 
-_codes: dict[str, made_behind.MadeBehind[dict[str, int]]] = {}
+_codes: dict[str, background_code.BackgroundCode[dict[str, int]]] = {}
 
 
 @uninterruptible.once
@@ -120,7 +120,7 @@ def _loaded(passes: dict[bytes, Any]) -> dict[str, int]:
     imports = {**entry.common_imports(pool), "State_Type": id(type(front_end.known().reasons.idle))}
     imports |= {f"Name{name}": id(name) for name in _NAMES}
     imports |= {"Passes": id(passes), **{name: entries[name] for name in entry.TAPE_SYMBOLS}}
-    return made_behind.load(lambda: _tape_code().build(*places, checked), settings, symbols, imports)
+    return background_code.load(lambda: _tape_code().build(*places, checked), settings, symbols, imports)
 
 
 _definitions: list[native_functions.MethodDef] = []

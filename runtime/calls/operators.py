@@ -14,7 +14,7 @@ from typing import Any
 from hybridflow import flags
 from hybridflow.errors import CompileError
 from hybridflow.runtime import fork_safe_locks, uninterruptible
-from hybridflow.runtime.calls import entry, front_end, made_behind
+from hybridflow.runtime.calls import entry, front_end, background_code
 from hybridflow.runtime.calls.op_calls import ElementwiseOp, address_of
 from hybridflow.runtime.memory import memory_pool
 from hybridflow.runtime.native import native_functions, object_layout
@@ -54,11 +54,11 @@ def install(ops: Mapping[str, ElementwiseOp]) -> bool:
 
 def _install(ops: Mapping[str, ElementwiseOp], addresses: Mapping[str, int]) -> bool:
     tensor_type = front_end.tensor_type()
-    behind = [id(_kept(getattr(tensor_type, f"__{name}__"))) for name in SLOTS]
+    behind = [id(_immortal(getattr(tensor_type, f"__{name}__"))) for name in SLOTS]
     records = [address_of(ops[name]._record) for name in OPS_OF_SLOTS]
     for symbol, values in (("slot_functions", behind), ("slot_operators", records)):
         for k, value in enumerate(values):
-            made_behind.set_word(addresses, symbol, k, value)
+            background_code.set_word(addresses, symbol, k, value)
     try:
         wrappers = {
             name: native_functions.slot(tensor_type, object_layout.slot_kind(name), addresses[slot])
@@ -77,7 +77,7 @@ def give(name: str, whole: Callable[..., Any]) -> None:
     take shortcuts; it does the same."""
     addresses = _addresses()
     assert addresses is not None, "slots are native"
-    made_behind.set_word(addresses, "slot_wholes", OPS_OF_SLOTS.index(name), id(_kept(whole)))
+    background_code.set_word(addresses, "slot_wholes", OPS_OF_SLOTS.index(name), id(_immortal(whole)))
 
 
 def uninstall() -> None:
@@ -99,14 +99,14 @@ def _methods() -> dict[str, str]:
     return {**{f"__{name}__": f"slot_{name}" for name in SLOTS}, **of_two, **compared}
 
 
-def _kept(value: Any) -> Any:
+def _immortal(value: Any) -> Any:
     """``value``, which lives as long as the process from now on."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(value))
     return value
 
 
 def is_ready() -> bool:
-    """Whether ``install`` and ``function`` do not wait, or are to; else what they need is being made behind."""
+    """Whether ``install`` and ``function`` do not wait, or are to; else what they need is being compiled."""
     are_entries, is_own = entry.is_ready(), bool(_is_kept()) or _native_code.is_ready()  # both begin
     return bool(_addresses.made) or (are_entries and is_own)
 
@@ -146,10 +146,10 @@ def _loaded() -> dict[str, int]:
     places, settings, symbols = _module(checked)
     imports = {**entry.common_imports(pool), "Name_want": id(_NAME_WANT)}
     imports |= {name: entries[name] for name in entry.SLOT_SYMBOLS}
-    return made_behind.load(lambda: _slot_code().build(places, checked), settings, symbols, imports)
+    return background_code.load(lambda: _slot_code().build(places, checked), settings, symbols, imports)
 
 
-_native_code = made_behind.MadeBehind(_loaded)
+_native_code = background_code.BackgroundCode(_loaded)
 
 
 @uninterruptible.loaded

@@ -149,7 +149,7 @@ class _LockRequest:
                     lock.words[CLAIMED] = int(lock.last is not None)
 
 
-class _HeldLocks(threading.local):
+class _ThreadClaims(threading.local):
     """The claims that a thread has: nested ones, if finalizers write variables."""
 
     def __init__(self) -> None:
@@ -157,7 +157,7 @@ class _HeldLocks(threading.local):
 
 
 _registry = fork_safe_locks.make()  # held for moments, while queues change
-_own = _HeldLocks()
+_own = _ThreadClaims()
 _active: set[_LockRequest] = set()  # those that are waiting or have their turn; and a few that were interrupted
 _forks: list[_LockRequest] = []  # of threads that are about to fork: everybody else waits
 

@@ -117,7 +117,7 @@ class CublasLt:
         result = layout(call.sums, call.result, m, n)
         heuristic = None
         try:
-            heuristic = self._asked(form, right, left, result)
+            heuristic = self._heuristic(form, right, left, result)
         finally:
             if heuristic is None:
                 self._destroy(form, right, left, result)
@@ -137,7 +137,7 @@ class CublasLt:
             self._lt.matrix_layout_destroy(layout)
         self._lt.matmul_desc_destroy(form)
 
-    def _asked(self, form: int, right: int, left: int, result: int) -> Any:
+    def _heuristic(self, form: int, right: int, left: int, result: int) -> Any:
         """The algorithm that the library takes for the best."""
         lt = self._lt
         preference, attributes = lt.matmul_preference_create(), lt.MatmulPreferenceAttribute

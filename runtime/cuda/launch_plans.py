@@ -111,7 +111,7 @@ class LaunchPlan:
         if program.indirect:
             head += self._written(len(words))
         copies = [self._copied(c) for c in program.before]
-        done = [] if not self.raises else self._told()
+        done = [] if not self.raises else self._copy_status()
         after = [self._copied(c) for c in program.after]
         self.waits = bool(self.raises and after)
         if not self.waits:
@@ -260,7 +260,7 @@ class LaunchPlan:
             self._address(copy.target), self._address(copy.source), value_at(copy.size, self._dims)
         )
 
-    def _told(self) -> list[Step]:
+    def _copy_status(self) -> list[Step]:
         """Copy the last status to the host."""
         base, start = self._statuses
         return [

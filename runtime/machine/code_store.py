@@ -230,7 +230,7 @@ def load(
     """The code of a module's functions ``symbols``, loaded.  ``threads`` says how many may compile, ``imports`` gives
     addresses of what modules only declare; ``label`` says to people whose code it is, the first symbol if nobody does.
     """
-    asked = _Asked(text, target, tuple(symbols), threads, imports, label or symbols[0])
+    asked = _CodeRequest(text, target, tuple(symbols), threads, imports, label or symbols[0])
     return uninterruptible.run_uninterruptible(lambda: _Loading(asked, machine_code.level_of()).module())
 
 
@@ -245,12 +245,12 @@ def load_quickly(
 ) -> Loaded:
     """The same as soon as it can be had: functions that are not to be found are compiled at the level ``QUICK``.
     ``later`` is a module and its functions, these among them, of which better code is to be: the others come then."""
-    asked = _Asked(text, target, tuple(symbols), threads, imports, label or symbols[0])
-    last = asked if later is None else _Asked(later[0], target, tuple(later[1]), threads, imports, asked.label)
+    asked = _CodeRequest(text, target, tuple(symbols), threads, imports, label or symbols[0])
+    last = asked if later is None else _CodeRequest(later[0], target, tuple(later[1]), threads, imports, asked.label)
     return uninterruptible.run_uninterruptible(lambda: _loaded_quickly(asked, last))
 
 
-def _loaded_quickly(asked: _Asked, last: _Asked) -> Loaded:
+def _loaded_quickly(asked: _CodeRequest, last: _CodeRequest) -> Loaded:
     level = machine_code.level_of()
     code = None if level == machine_code.QUICK else _Loading(last, level).known()
     if code is not None or level == machine_code.QUICK:
@@ -265,7 +265,7 @@ def _loaded_quickly(asked: _Asked, last: _Asked) -> Loaded:
 
 
 @dataclass
-class _Asked:
+class _CodeRequest:
     """The arguments of ``load``."""
 
     text: str
@@ -290,7 +290,7 @@ class _Loading:
 
     def __init__(
         self,
-        asked: _Asked,
+        asked: _CodeRequest,
         level: int,
         check: Callable[[], None] | None = None,
         done: dict[str, bytes] | None = None,
@@ -308,9 +308,9 @@ class _Loading:
 
     def module(self) -> Code:
         with self.memory.making(self.own):
-            return self.known() or self._made()
+            return self.known() or self._make_code()
 
-    def _made(self) -> Code:
+    def _make_code(self) -> Code:
         entry = self._whole() if self.asked.module is None else self._cut(self.asked.module)
         code = self._link(self.own, entry)
         self.memory.keep(self.own, entry)

@@ -346,7 +346,7 @@ def compile_serially(texts: Sequence[str], target: Target, done: dict[str, bytes
     for text in texts:
         check()
         if text not in done:
-            with gc_pause.given_way():
+            with gc_pause.give_way():
                 done[text] = _object(text, target, "program", level_of())
     return bytes(_parts().joined([done[text] for text in texts]))
 

@@ -113,7 +113,7 @@ def compiled(text: str, level: int = machine_code.FULL) -> bytes:
     """Machine code of a module for this machine."""
     from hybridflow.runtime import gc_pause
 
-    with gc_pause.given_way():  # as work behind holds the collector back
+    with gc_pause.give_way():  # as work behind holds the collector back
         if level != machine_code.FULL:
             return machine_code.compile_image([text], host_target.detect(), "runtime", level)
         return machine_code.compile_object(text, host_target.detect(), use="runtime")

@@ -69,7 +69,7 @@ def test_a_part_is_removed_while_it_is_locked(tmp_path: Path, monkeypatch: pytes
         if taken:
             return lock(file)
         taken.append(Path(file.name))
-        with locked_files.left_part(taken[0]) as is_left:
+        with locked_files.abandoned_part(taken[0]) as is_left:
             assert is_left
             assert not lock(file)
             taken[0].unlink()
@@ -97,7 +97,7 @@ def test_a_part_that_is_finished_is_none_that_was_left(tmp_path: Path, monkeypat
         flock(file, how)
 
     monkeypatch.setattr(locked_files, "fcntl", SimpleNamespace(flock=later, LOCK_EX=2, LOCK_NB=4))
-    with locked_files.left_part(part) as is_left:
+    with locked_files.abandoned_part(part) as is_left:
         assert not is_left
 
 

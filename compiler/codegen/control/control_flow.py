@@ -328,11 +328,11 @@ class _Control:
         e.line("ret void")
         e.label(go_on)
 
-    def _given(self, graph: Graph, addresses: Sequence[str]) -> list[Val | MemoryPlace]:
+    def _inputs_of(self, graph: Graph, addresses: Sequence[str]) -> list[Val | MemoryPlace]:
         """A graph's inputs from where they lie."""
-        return [self._given_one(node, address) for node, address in zip(graph.inputs, addresses)]
+        return [self._input_of(node, address) for node, address in zip(graph.inputs, addresses)]
 
-    def _given_one(self, node: Node, address: str) -> Val | MemoryPlace:
+    def _input_of(self, node: Node, address: str) -> Val | MemoryPlace:
         """Single elements are loaded; arrays stay where they are."""
         return self.e.load(address, node.dtype, width=1) if _is_single(node) else MemoryPlace(address)
 
@@ -469,7 +469,7 @@ class _Control:
             assert table is not None
             self._call(step, table)
             return
-        values = self.inline.run(step.graph, self._given(step.graph, sources), step.first)
+        values = self.inline.run(step.graph, self._inputs_of(step.graph, sources), step.first)
         self._barrier()  # a result may lie where an operand did
         self._store(values, range(len(values)))
 
@@ -574,7 +574,7 @@ class _Control:
         step = self._step(body, self.first + count_checks(how.cond), self.context.aliases.wanted_pairs(self.node))
         count = len(body.outputs)
         if cond_step.function is None and step.function is None:
-            sources = self._given(body, self.sources)
+            sources = self._inputs_of(body, self.sources)
             carries = [x for x in sources[:count] if isinstance(x, Val)]
             rest = sources[count:]
 
@@ -600,7 +600,7 @@ class _Control:
                 self._call(cond_step, cond_table)
                 return e.load(answer, how.cond.outputs[0].dtype, width=1).ref
             sources = [self._get(table, k) for k in read]
-            (value,) = self.inline.run(how.cond, self._given(how.cond, sources), cond_step.first)
+            (value,) = self.inline.run(how.cond, self._inputs_of(how.cond, sources), cond_step.first)
             self._end_if_failed()
             return value.ref
 
@@ -614,7 +614,7 @@ class _Control:
             self._call(step, table)
             return
         inputs = len(step.graph.inputs)
-        sources = self._given(step.graph, [self._get(table, k) for k in range(inputs)])
+        sources = self._inputs_of(step.graph, [self._get(table, k) for k in range(inputs)])
         values = self.inline.run(step.graph, sources, step.first)
         self._barrier()
         failed = self.inline.failed()  # before anybody can fail anew: all threads of a GPU have one answer
@@ -707,14 +707,14 @@ class _Control:
 
         if step.function is None and all(map(_is_single, how.body.outputs[:count])):
             sources = [
-                None if k in slices else self._given_one(node, address)
+                None if k in slices else self._input_of(node, address)
                 for k, (node, address) in enumerate(zip(how.body.inputs, self.sources))
             ]
             carries = [x for x in sources[:count] if isinstance(x, Val)]
             rest = [x for x in sources[count + how.stacked :] if x is not None]
 
             def iteration(now: list[Val], position: Ref) -> list[Val]:
-                inputs = [self._given_one(how.body.inputs[k], source(k, position)) for k in slices]
+                inputs = [self._input_of(how.body.inputs[k], source(k, position)) for k in slices]
                 values = self.inline.run(how.body, [*now, *inputs, *rest], step.first)
                 for k in stacked:
                     pointer = self.targets[k]

@@ -132,7 +132,7 @@ class WindowOperand(SharedOperand):
     def values(self, places: Sequence[tuple[tuple[Ref, WindowPosition | Tap], WindowPosition | Tap]]) -> list[Val]:
         if self.strips.nowhere:
             return [self.e.zero(self.form.packed, self.width) for _ in places]
-        seen = [self._seen(group, *((a, b) if isinstance(a, WindowPosition) else (b, a))) for (group, a), b in places]
+        seen = [self._position_read(group, *((a, b) if isinstance(a, WindowPosition) else (b, a))) for (group, a), b in places]
         if self.width == 1:
             values = [self._element(image, channel, 0) for image, channel, _ in seen]
         else:
@@ -148,7 +148,7 @@ class WindowOperand(SharedOperand):
         with self.c.width(self.width):
             return [self._or_zero(value, some) for value, (_, _, some) in zip(values, seen)]
 
-    def _seen(self, group: Ref, place: object, tap: object) -> tuple[OperandAccess, Ref, str | bool]:
+    def _position_read(self, group: Ref, place: object, tap: object) -> tuple[OperandAccess, Ref, str | bool]:
         """Where an element is read, its channel among those of all groups, and whether there is one."""
         assert isinstance(place, WindowPosition) and isinstance(tap, Tap)
         c, image = self.c, place.image

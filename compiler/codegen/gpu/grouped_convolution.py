@@ -173,7 +173,7 @@ class GroupedConvolution:
             some, image = self.c.both(some, inside), image.at(AXES[axis], at)
         return ImageLine(image, some)
 
-    def _seen(self, of: Factors, line: ImageLine, position: Ref) -> Source:
+    def _value_at(self, of: Factors, line: ImageLine, position: Ref) -> Source:
         """What lies at a position of a line of an image."""
         inside, at = of.strips.source(2, position)
         return Source(of.image, line.reading.at(AXES[2], at), of.channel, self.c.both(line.some, inside))
@@ -186,7 +186,7 @@ class GroupedConvolution:
         each, between = self.bundle, self.w.dilation[2]
         offsets = [[k * apart + tap * between for tap in range(each.taps)] for k in range(each.places)]
         distinct = sorted({offset for of_place in offsets for offset in of_place})
-        sources = [self._seen(of, line, self.c.add(begin, offset)) for offset in distinct]
+        sources = [self._value_at(of, line, self.c.add(begin, offset)) for offset in distinct]
         elements = self._read([*sources, *others])
         seen = dict(zip(distinct, elements))
         return [[seen[offset] for offset in of_place] for of_place in offsets], elements[len(distinct) :]

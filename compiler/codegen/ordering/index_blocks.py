@@ -68,7 +68,7 @@ class IndexBlocks:
                 return self._value(i, c.add(from_block, i))
 
             if self.partial:
-                self._sequential(0, self._keep_inside(count), self._place, lambda k: update(self._kept_index(k)), add)
+                self._sequential(0, self._keep_inside(count), self._place, lambda k: update(self._stored_index(k)), add)
             else:
                 self._sequential(0, count, self._place, update, add)
 
@@ -80,7 +80,7 @@ class IndexBlocks:
             self._find_block(first, last, None, None)
             with c.loop(0, self._keep_inside(c.sub(last, first))) as kept, c.width(1):
                 place = self.e.convert(self._place(kept.index), dt.int64).ref
-                visit(place, c.add(first, self._kept_index(kept.index)))
+                visit(place, c.add(first, self._stored_index(kept.index)))
 
     def address(self, table: str, place: str, itemsize: int) -> str:
         """Where a place lies, or something that nobody reads."""
@@ -140,7 +140,7 @@ class IndexBlocks:
             at.next = [c.value(c.add(kept.ref, c.choose(inside, 1, 0)))]
         return at.carried[0].ref
 
-    def _kept_index(self, kept: Ref) -> Ref:
+    def _stored_index(self, kept: Ref) -> Ref:
         c, e = self.c, self.e
         return e.convert(e.load(c.at(c.at("%scratch", _KEPT, 1), kept, 4), dt.int32), dt.int64).ref
 

@@ -160,7 +160,7 @@ def run_of_taps(w: WindowGeometry) -> int:
     return w.size[2] if w.dilation[2] == 1 and w.gap[2] == 1 else 1
 
 
-def held_products(target: Target, w: WindowGeometry) -> int:
+def products_in_registers(target: Target, w: WindowGeometry) -> int:
     """The products of a run, where vectors that go across groups may have all their second factors in registers; 0
     where they are too many, or where blocks cut runs."""
     length = run_of_taps(w) * w.channels
@@ -189,7 +189,7 @@ def tilings(facts: WindowFacts, target: Target) -> Iterator[ConvolutionTiling]:
     width = lanes_for(target, dtype, columns)
     lines, places = known_extent(w.phase_extents[1], 64), known_extent(w.phase_extents[2], 64)
     depth = -(-w.taps // math.prod(w.gap)) * w.channels
-    held = held_products(target, w) if across else 0
+    held = products_in_registers(target, w) if across else 0
     tiles = convolution_tiles(
         target, dtype, max(lines, 1), max(places, 1), columns, width, across, min(depth, K_BLOCK), held,
         w.stride[2] * w.channels,
@@ -445,7 +445,7 @@ class _Convolution:
     ) -> None:
         c, w, cut = self.c, self.w, self.cut
         tables, target = self._tables(), self.e.target
-        length = (held_products(target, w) or None) if cut.tile.across else None
+        length = (products_in_registers(target, w) or None) if cut.tile.across else None
         name = emit_convolution_micro_kernel(
             module, f"{symbol}.tile", target, self.e.fastmath, self.form, cut.tile, length, self.one_block
         )
@@ -524,7 +524,7 @@ class _Convolution:
         at = copying.operand.start.at(IMAGE, n)
         lines = c.add(c.mul(c.sub(high, 1), w.stride[1]), w.reach[1])
         pixels = c.add(c.mul(c.sub(wide, 1), w.stride[2]), w.reach[2])
-        s0, s1, s2 = (c.add(c.mul(first[axis], w.stride[axis]), self._seen(axis, 0)[0]) for axis in range(3))
+        s0, s1, s2 = (c.add(c.mul(first[axis], w.stride[axis]), self._input_at(axis, 0)[0]) for axis in range(3))
         apart = w.dilation[0] if w.interior[0] == 0 else 1
         channel = 0 if cut.tile.across else c.mul(slice_, w.channels)
         with c.loop(0, planes(w)) as plane, c.loop(0, lines) as line:
@@ -539,7 +539,7 @@ class _Convolution:
 
     # ---- phases
 
-    def _seen(self, axis: int, place: int | Ref) -> tuple[Ref, Ref]:
+    def _input_at(self, axis: int, place: int | Ref) -> tuple[Ref, Ref]:
         """The element at or before the position where the window at a place of the first turn begins, and how far
         behind it that position lies."""
         c, gap, low = self.c, self.w.gap[axis], self.low[axis]
@@ -561,11 +561,11 @@ class _Convolution:
             cell: Ref = 0
             extents: list[Ref] = []
             for axis, number in enumerate(numbers):
-                element, behind = self._seen(axis, number)
+                element, behind = self._input_at(axis, number)
                 kind = c.add(c.mul(kind, w.gap[axis]), behind)
                 pitch = (cut.plane, cut.pixels * cut.cells, cut.cells)[axis]
                 if w.phases[axis] > 1:
-                    cell = c.add(cell, c.mul(c.sub(element, self._seen(axis, 0)[0]), pitch))
+                    cell = c.add(cell, c.mul(c.sub(element, self._input_at(axis, 0)[0]), pitch))
                     left = c.sub(c.extent(w.places[axis]), number)
                     mine = c.div(c.add(left, w.phases[axis] - 1), w.phases[axis])  # at least 1 - phases + phases - 1
                     extents.append(c.min(counts[axis], c.sub(mine, first[axis])))

@@ -49,7 +49,7 @@ class _Name(Location):
     keeps_conflicts = True
 
     def get(self) -> Any:
-        return self.holder.held_by(self.key)
+        return self.holder.value_named(self.key)
 
     def put(self, value: Any) -> None:
         self.holder.hold(self.key, value)
@@ -107,7 +107,7 @@ class Loop(LoopStatement):
             for name in self.names:
                 record_write(_Name(self, name, name))
 
-    def held_by(self, name: str) -> Any:
+    def value_named(self, name: str) -> Any:
         """What a name holds, or is to hold."""
         return self.held.get(name, UNBOUND) if self.fresh else current_values(self.frame, (name,))[name]
 

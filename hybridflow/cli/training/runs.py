@@ -186,7 +186,7 @@ class Run:
             for name in (*there, LOG, INTERRUPTED):
                 if os.path.exists(self.path(name)):
                     os.unlink(self.path(name))
-            for path in _kept(self.path(EPOCHS)):
+            for path in _checkpoint_files(self.path(EPOCHS)):
                 os.unlink(path)
         self._write(CONFIG, dumped(self._absolute()))
         if self.data.classes is not None:
@@ -271,11 +271,11 @@ class Keep(Callback):
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         os.makedirs(self._folder, exist_ok=True)
         self.model.save_weights(os.path.join(self._folder, f"{epoch + 1:04}.safetensors"))
-        for path in _kept(self._folder)[: -self._count]:
+        for path in _checkpoint_files(self._folder)[: -self._count]:
             os.unlink(path)
 
 
-def _kept(folder: str) -> list[str]:
+def _checkpoint_files(folder: str) -> list[str]:
     """The files of ``Keep`` in a folder, in the order of epochs."""
     if not os.path.isdir(folder):
         return []

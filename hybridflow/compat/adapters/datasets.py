@@ -28,7 +28,7 @@ def folder() -> Path:
     return Path(os.environ.get("KERAS_HOME") or Path.home() / ".keras") / "datasets"
 
 
-def _found(path: str, *others: str) -> Path:
+def _first_file(path: str, *others: str) -> Path:
     """The first of the files that is there.  Raises FileNotFoundError that names where the first is looked for."""
     candidates = [Path(name) if os.path.isabs(name) else folder() / name for name in (path, *others)]
     for candidate in candidates:
@@ -83,7 +83,7 @@ def _of_objects(file: io.BytesIO) -> np.ndarray:
 @tf_export("keras.datasets.mnist.load_data")
 def mnist(path: str = "mnist.npz") -> Split:
     """``tf.keras.datasets.mnist.load_data``: 60000 and 10000 pictures of 28x28, uint8, and their digits."""
-    arrays = _arrays(_found(path))
+    arrays = _arrays(_first_file(path))
     return (arrays["x_train"], arrays["y_train"]), (arrays["x_test"], arrays["y_test"])
 
 
@@ -93,7 +93,7 @@ def fashion_mnist() -> Split:
     import gzip
 
     def read(name: str, start: int) -> np.ndarray:
-        with gzip.open(_found(f"fashion-mnist/{name}.gz"), "rb") as file:
+        with gzip.open(_first_file(f"fashion-mnist/{name}.gz"), "rb") as file:
             return np.frombuffer(file.read(), np.uint8, offset=start)
 
     parts = [
@@ -106,7 +106,7 @@ def fashion_mnist() -> Split:
 def _batches(name: str, files: list[str]) -> list[dict[Any, Any]]:
     """The pickled dicts of a CIFAR folder, or of its archive."""
     archive = folder() / f"{name}.tar.gz"
-    inside = _found(name, f"{name}-target/{name}", f"{name}.tar.gz")
+    inside = _first_file(name, f"{name}-target/{name}", f"{name}.tar.gz")
     result = []
     for file in files:
         if inside == archive:
@@ -114,7 +114,7 @@ def _batches(name: str, files: list[str]) -> list[dict[Any, Any]]:
                 member = tar.extractfile(f"{name}/{file}")
                 data = member.read() if member is not None else b""
         else:
-            data = _found(str(inside / file)).read_bytes()
+            data = _first_file(str(inside / file)).read_bytes()
         result.append(_Reader(io.BytesIO(data), encoding="bytes").load())
     return result
 
@@ -146,7 +146,7 @@ def _texts(
     oov_char: int | None, index_from: int, test_split: float | None,
 ) -> Split:  # fmt: skip
     """Numbers of words, as Keras makes them of a file: shuffled, shifted, and cut."""
-    arrays = _arrays(_found(path))
+    arrays = _arrays(_first_file(path))
     rng = np.random.RandomState(seed)
 
     def shuffled(x: np.ndarray, y: np.ndarray) -> tuple[Any, Any]:
@@ -199,18 +199,18 @@ def reuters(
 @tf_export("keras.datasets.imdb.get_word_index")
 def imdb_words(path: str = "imdb_word_index.json") -> dict[str, int]:
     """``tf.keras.datasets.imdb.get_word_index``."""
-    return json.loads(_found(path).read_text(encoding="utf-8"))
+    return json.loads(_first_file(path).read_text(encoding="utf-8"))
 
 
 @tf_export("keras.datasets.reuters.get_word_index")
 def reuters_words(path: str = "reuters_word_index.json") -> dict[str, int]:
     """``tf.keras.datasets.reuters.get_word_index``."""
-    return json.loads(_found(path).read_text(encoding="utf-8"))
+    return json.loads(_first_file(path).read_text(encoding="utf-8"))
 
 
 def _table(path: str, test_split: float, seed: int, rows: int | None = None) -> Split:
     """The first rows of a table, shuffled and cut."""
-    arrays = _arrays(_found(path))
+    arrays = _arrays(_first_file(path))
     order = np.arange(len(arrays["x"][:rows]))
     np.random.RandomState(seed).shuffle(order)
     x, y = arrays["x"][order], arrays["y"][order]

@@ -21,10 +21,10 @@ from hybridflow.core.variable import Variable as Held
 
 
 def _parameter(graph: Graph, info: Info, name: str) -> Tensor:
-    return graph.add("Parameter", name, [], [info._replace(known=None)], _given).outputs[0]
+    return graph.add("Parameter", name, [], [info._replace(known=None)], _no_arguments).outputs[0]
 
 
-def _given(run: Any, values: Any) -> Any:
+def _no_arguments(run: Any, values: Any) -> Any:
     raise AssertionError("a body is called with its arguments")
 
 

@@ -248,7 +248,7 @@ class Iterator:
         """What is fed to an iterator of ``from_string_handle`` for it to give this one's elements."""
 
         def compute(state: Any, values: Sequence[Any]) -> list[Any]:
-            state.resource(("iterator", self.name), lambda: self._held(state))
+            state.resource(("iterator", self.name), lambda: self._state_in(state))
             return [self.name.encode()]
 
         op = default_graph().add("IteratorToStringHandle", name, [], [Info((), STRING)], compute)
@@ -264,7 +264,7 @@ class Iterator:
         result._handle = convert_to_tensor(string_handle)
         return result
 
-    def _held(self, state: Any) -> _Begun:
+    def _state_in(self, state: Any) -> _Begun:
         def begin() -> _Begun:
             begun = _Begun()
             if self._ready is not None:
@@ -278,7 +278,7 @@ class Iterator:
         """The operation that lets it begin with the first element of a data set."""
 
         def compute(state: Any, values: Sequence[Any]) -> list[Any]:
-            self._held(state).begin(dataset._make([np.array(v) for v in values]))
+            self._state_in(state).begin(dataset._make([np.array(v) for v in values]))
             return []
 
         op = default_graph().add("MakeIterator", name or "MakeIterator", dataset._inputs, [], compute)
@@ -297,7 +297,7 @@ class Iterator:
 
         def compute(state: Any, values: Sequence[Any]) -> list[Any]:
             if self._handle is None:
-                return self._held(state).next(self.name)
+                return self._state_in(state).next(self.name)
             handle = values[0].item() if isinstance(values[0], np.ndarray) else values[0]
             name = handle.decode() if isinstance(handle, bytes) else str(handle)
             iterator: _Begun = state.resource(("iterator", name), lambda: _unknown(name))

@@ -178,14 +178,14 @@ class LoggingTensorHook(_Every):
 
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
         if self._due:
-            self._told(run_values.results)
+            self._log_values(run_values.results)
             self._timer.update_last_triggered_step(self._runs - 1)
 
     def end(self, session: Any) -> None:
         if self._at_end:
-            self._told(session.run(self._tensors))
+            self._log_values(session.run(self._tensors))
 
-    def _told(self, values: dict[str, Any]) -> None:
+    def _log_values(self, values: dict[str, Any]) -> None:
         text = ", ".join(f"{name} = {value}" for name, value in values.items())
         log_names["info"]("%s", text if self._formatter is None else self._formatter(values))
 

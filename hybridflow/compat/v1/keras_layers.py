@@ -63,7 +63,7 @@ def _weights(graph: Graph, layer: Any) -> list[tuple[Held, Variable]]:
     trained = {id(variable) for variable in layer.trainable_variables}  # but for those of layers in it that are frozen
     held_by_id: dict[int, tuple[Held, Variable]] = {}
     for holder, key in _places(layer):
-        for variable in _held_in(holder[key]):
+        for variable in _variables_in(holder[key]):
             held = graph.of_layers.get(id(variable))
             if held is None:
                 held = variable, Variable(variable.numpy(), id(variable) in trained, name=variable.path)
@@ -80,19 +80,19 @@ def _places(layer: Any) -> Iterator[tuple[Any, Any]]:
 
 def _places_in(holder: Any) -> Iterator[tuple[Any, Any]]:
     for key, part in list(holder.items() if isinstance(holder, dict) else enumerate(holder)):
-        if not isinstance(holder, tuple) and next(_held_in(part), None) is not None:
+        if not isinstance(holder, tuple) and next(_variables_in(part), None) is not None:
             yield holder, key
         if isinstance(part, (list, dict, tuple)):
             yield from _places_in(part)
 
 
-def _held_in(part: Any) -> Iterator[Held]:
+def _variables_in(part: Any) -> Iterator[Held]:
     """A variable, or those in a tuple, which has no places to put others into."""
     if isinstance(part, Held):
         yield part
     elif isinstance(part, tuple):
         for one in part:
-            yield from _held_in(one)
+            yield from _variables_in(one)
 
 
 def _with(part: Any, others: dict[int, Held]) -> Any:

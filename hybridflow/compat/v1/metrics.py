@@ -37,7 +37,7 @@ def _averaged(
         value = tf["div_no_nan"](total.value(), count.value(), name="value")
         more_total, more_count = total.assign_add(tf["reduce_sum"](x * w)), count.assign_add(tf["reduce_sum"](w))
         update = tf["div_no_nan"](more_total, more_count, name="update_op")
-        return _noted(value, update, collections, updates)
+        return _add_to_collections(value, update, collections, updates)
 
 
 def mean(
@@ -139,7 +139,7 @@ def _counting(name: str, of_labels: bool, of_predictions: bool) -> Any:
                 count = _local(f"{get_variable_scope().name}/count")
             value = tf["identity"](count.value(), name="value")
             update = count.assign_add(tf["reduce_sum"](counted), name="update_op")
-        return _noted(value, update, metrics_collections, updates_collections)
+        return _add_to_collections(value, update, metrics_collections, updates_collections)
 
     metric.__name__ = name
     return metric
@@ -149,7 +149,7 @@ true_positives, false_positives = _counting("true_positives", True, True), _coun
 true_negatives, false_negatives = _counting("true_negatives", False, False), _counting("false_negatives", True, False)
 
 
-def _noted(value: Any, update: Any, collections: Any, updates: Any) -> tuple[Any, Any]:
+def _add_to_collections(value: Any, update: Any, collections: Any, updates: Any) -> tuple[Any, Any]:
     for names, tensor in ((collections, value), (updates, update)):
         if names:
             default_graph().add_to_collections(names, tensor)
@@ -166,7 +166,7 @@ def root_mean_squared_error(
 ) -> tuple[Any, Any]:
     """The root of the mean of squares."""
     error = mean_squared_error(labels, predictions, weights, name=name or "root_mean_squared_error")
-    return _noted(tf["sqrt"](error[0]), tf["sqrt"](error[1]), metrics_collections, updates_collections)
+    return _add_to_collections(tf["sqrt"](error[0]), tf["sqrt"](error[1]), metrics_collections, updates_collections)
 
 
 def _by_class(name: str, compute: Any) -> Any:
@@ -191,7 +191,7 @@ def _by_class(name: str, compute: Any) -> Any:
                 counts = _local(f"{get_variable_scope().name}/total_confusion_matrix", (num_classes, num_classes))
             update = counts.assign_add(more, name="update_op")
             value = compute(counts.value())
-        return _noted(value, update, metrics_collections, updates_collections)
+        return _add_to_collections(value, update, metrics_collections, updates_collections)
 
     metric.__name__ = name
     return metric
@@ -252,7 +252,7 @@ def auc(
         moved = {case: held[case].assign_add(tf["reduce_sum"](cases[case] * w, axis=1)) for case in cases}
         value = _area({case: v.value() for case, v in held.items()}, "value")
         update = _area(moved, "update_op")
-    return _noted(value, update, metrics_collections, updates_collections)
+    return _add_to_collections(value, update, metrics_collections, updates_collections)
 
 
 def _area(counts: dict[str, Any], name: str) -> Any:

@@ -39,7 +39,7 @@ class ExponentialMovingAverage:
         moves = []
         for variable in chosen:
             if variable not in self._averages:
-                self._averages[variable] = self._made(variable)
+                self._averages[variable] = self._create_average(variable)
                 if isinstance(variable, Variable):
                     default_graph().add_to_collection(AVERAGED, variable)
             average = self._averages[variable]
@@ -49,7 +49,7 @@ class ExponentialMovingAverage:
                 moves.append(average.assign_sub((1.0 - decay) * (average - variable)))
         return group(*moves, name=self._name)
 
-    def _made(self, variable: Any) -> Variable:
+    def _create_average(self, variable: Any) -> Variable:
         graph = default_graph()
         with graph.name_scope(None), graph.control_dependencies(None):
             if isinstance(variable, Variable):

@@ -151,7 +151,7 @@ def parse_example(
 
 
 def _parsed(type: str, serialized: Any, features: Any, name: Any, parse: Any, front: tuple[Any, ...]) -> Any:
-    kinds = {key: kind._replace(dtype=_taken(kind.dtype)) for key, kind in features.items()}
+    kinds = {key: kind._replace(dtype=_feature_dtype(kind.dtype)) for key, kind in features.items()}
     for key, kind in kinds.items():
         if not isinstance(kind, (data.FixedLenFeature, data.FixedLenSequenceFeature)):
             raise UnimplementedError(
@@ -172,7 +172,7 @@ def _parsed(type: str, serialized: Any, features: Any, name: Any, parse: Any, fr
     return dict(zip(kinds, _hosted(type, name, [serialized], infos, compute)))
 
 
-def _taken(dtype: Any) -> Any:
+def _feature_dtype(dtype: Any) -> Any:
     """A feature's dtype as ``hf.data`` takes it: texts are ``bytes`` there."""
     kind = kind_of(dtype)
     return bytes if kind == STRING else kind
@@ -285,16 +285,16 @@ class _Reader:
         return op.outputs[0], op.outputs[1]
 
     def _next(self, queue: Any, state: Any) -> tuple[bytes, bytes]:
-        held = self._held(state)
+        held = self._state_in(state)
         while True:
             record = next(held["rest"], None)
             if record is not None:
                 held["count"] += 1
                 return f"{held['path']}:{record[0]}".encode(), record[1]
-            path = os.fsdecode(queue._held(state).take(1)[0][0].item())
+            path = os.fsdecode(queue._state_in(state).take(1)[0][0].item())
             held.update(path=path, rest=self._numbered(path))
 
-    def _held(self, state: Any) -> dict[str, Any]:
+    def _state_in(self, state: Any) -> dict[str, Any]:
         result: dict[str, Any] = state.resource(self, lambda: {"rest": iter(()), "count": 0})
         return result
 
@@ -327,7 +327,7 @@ class _Reader:
             name or "ReaderNumRecordsProducedV2",
             [],
             [Info((), np.dtype("int64"))],
-            lambda state, _: [np.int64(self._held(state)["count"])],
+            lambda state, _: [np.int64(self._state_in(state)["count"])],
         )
         op.on_host, op.source = True, self
         return op.outputs[0]

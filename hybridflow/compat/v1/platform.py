@@ -236,7 +236,7 @@ def _renamed(oldname: Any, newname: Any, overwrite: bool = False) -> None:
     os.replace(oldname, newname)
 
 
-def _shown(level: int) -> Callable[..., None]:
+def _logger_at(level: int) -> Callable[..., None]:
     return lambda text, *values: _logger.log(level, text, *values)
 
 
@@ -251,8 +251,8 @@ def _every(level: int, text: str, n: int, *values: Any, most: int | None = None)
 
 
 log_names: dict[str, Any] = {
-    "debug": _shown(10), "info": _shown(20), "warn": _shown(30), "warning": _shown(30), "error": _shown(40),
-    "fatal": _shown(50), "DEBUG": 10, "INFO": 20, "WARN": 30, "ERROR": 40, "FATAL": 50,
+    "debug": _logger_at(10), "info": _logger_at(20), "warn": _logger_at(30), "warning": _logger_at(30), "error": _logger_at(40),
+    "fatal": _logger_at(50), "DEBUG": 10, "INFO": 20, "WARN": 30, "ERROR": 40, "FATAL": 50,
     "set_verbosity": lambda level: _logger.setLevel(level), "get_verbosity": lambda: _logger.level,
     "log": lambda level, text, *values: _logger.log(level, text, *values),
     "log_every_n": lambda level, text, n, *values: _every(level, text, n, *values),
@@ -260,15 +260,15 @@ log_names: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _made(path: str) -> None:
+def _make_folders(path: str) -> None:
     os.makedirs(path, exist_ok=True)
 
 
 file_names: dict[str, Any] = {
-    "Exists": os.path.exists, "IsDirectory": os.path.isdir, "ListDirectory": os.listdir, "MakeDirs": _made,
+    "Exists": os.path.exists, "IsDirectory": os.path.isdir, "ListDirectory": os.listdir, "MakeDirs": _make_folders,
     "MkDir": os.mkdir, "Remove": os.remove, "DeleteRecursively": shutil.rmtree, "Glob": _glob.glob,
     "Copy": _copied, "Rename": _renamed, "GFile": GFile, "Open": GFile, "FastGFile": GFile, "Walk": os.walk,
     "Stat": _stat, "copy": _copied, "rename": _renamed, "stat": _stat, "walk": os.walk,
-    "exists": os.path.exists, "isdir": os.path.isdir, "listdir": os.listdir, "makedirs": _made, "glob": _glob.glob,
+    "exists": os.path.exists, "isdir": os.path.isdir, "listdir": os.listdir, "makedirs": _make_folders, "glob": _glob.glob,
     "rmtree": shutil.rmtree, "remove": os.remove, "join": os.path.join,
 }  # fmt: skip

@@ -28,7 +28,7 @@ from hybridflow.compat.v1.variables import LOCAL, Variable
 RUNNERS = "queue_runners"
 
 
-class _Held:
+class _QueueElements:
     """The elements of a queue in one session."""
 
     def __init__(self, name: str, capacity: int, least: int, pick: Callable[[int], int]) -> None:
@@ -81,7 +81,7 @@ class _Held:
 class QueueBase:
     """A queue whose elements are tuples of arrays, taken from the front."""
 
-    _kind = _Held
+    _kind = _QueueElements
 
     def __init__(
         self,
@@ -111,8 +111,8 @@ class QueueBase:
     def _picker(self) -> Callable[[int], int]:
         return lambda count: 0
 
-    def _held(self, state: Any) -> _Held:
-        result: _Held = state.resource(self, lambda: self._kind(self.name, self._capacity, self._least, self._picker()))
+    def _state_in(self, state: Any) -> _QueueElements:
+        result: _QueueElements = state.resource(self, lambda: self._kind(self.name, self._capacity, self._least, self._picker()))
         return result
 
     def _op(
@@ -161,7 +161,7 @@ class QueueBase:
         """Put an element behind the others; waits while the queue is full."""
 
         def compute(state: Any, values: Sequence[Any]) -> list[Any]:
-            self._held(state).put(tuple([np.array(v, d) for v, d in zip(values, self.dtypes)]))
+            self._state_in(state).put(tuple([np.array(v, d) for v, d in zip(values, self.dtypes)]))
             return []
 
         return self._op("Enqueue", name, self._tensors(vals), [], compute)
@@ -170,7 +170,7 @@ class QueueBase:
         """Put each of the rows."""
 
         def compute(state: Any, values: Sequence[Any]) -> list[Any]:
-            held = self._held(state)
+            held = self._state_in(state)
             for row in zip(*[np.asarray(v, d) for v, d in zip(values, self.dtypes)]):
                 held.put(tuple([np.array(x) for x in row]))
             return []
@@ -180,7 +180,7 @@ class QueueBase:
     def dequeue(self, name: str | None = None) -> Any:
         """Take an element; waits for one."""
         infos = [Info(_extents(s), d) for s, d in zip(self.shapes, self.dtypes)]
-        return self._taken(self._op("Dequeue", name, [], infos, lambda state, _: list(self._held(state).take(1)[0])))
+        return self._outputs_of(self._op("Dequeue", name, [], infos, lambda state, _: list(self._state_in(state).take(1)[0])))
 
     def dequeue_many(self, n: Any, name: str | None = None) -> Any:
         """Take so many elements, stacked."""
@@ -196,31 +196,31 @@ class QueueBase:
         infos = [Info(None if s.ndims is None else (known, *s.as_list()), d) for s, d in zip(self.shapes, self.dtypes)]
 
         def compute(state: Any, values: Sequence[Any]) -> list[Any]:
-            taken = self._held(state).take(int(values[0]), exact)
+            taken = self._state_in(state).take(int(values[0]), exact)
             if not taken:
                 return [np.zeros((0, *[x or 0 for x in s.as_list()]), d) for s, d in zip(self.shapes, self.dtypes)]
             return [self._stacked(part) for part in zip(*taken)]
 
-        return self._taken(self._op(kind, name, [count], infos, compute))
+        return self._outputs_of(self._op(kind, name, [count], infos, compute))
 
     def _stacked(self, part: Sequence[Any]) -> np.ndarray:
         return np.stack(part)
 
-    def _taken(self, op: Operation) -> Any:
+    def _outputs_of(self, op: Operation) -> Any:
         if self.names is not None:
             return dict(zip(self.names, op.outputs))
         return op.outputs[0] if len(op.outputs) == 1 else list(op.outputs)
 
     def size(self, name: str | None = None) -> Tensor:
         op = self._op(
-            "Size", name, [], [Info((), np.dtype("int32"))], lambda state, _: [np.int32(self._held(state).size())]
+            "Size", name, [], [Info((), np.dtype("int32"))], lambda state, _: [np.int32(self._state_in(state).size())]
         )
         return op.outputs[0]
 
     def is_closed(self, name: str | None = None) -> Tensor:
         """Whether it was closed."""
         info = Info((), np.dtype(bool))
-        op = self._op("IsClosed", name, [], [info], lambda state, _: [np.bool_(self._held(state).is_closed)])
+        op = self._op("IsClosed", name, [], [info], lambda state, _: [np.bool_(self._state_in(state).is_closed)])
         return op.outputs[0]
 
     def close(self, cancel_pending_enqueues: bool = False, name: str | None = None) -> Operation:
@@ -228,7 +228,7 @@ class QueueBase:
         CancelledError, whatever ``cancel_pending_enqueues`` says."""
 
         def compute(state: Any, values: Sequence[Any]) -> list[Any]:
-            self._held(state).close()
+            self._state_in(state).close()
             return []
 
         return self._op("Close", name, [], [], compute)
@@ -272,7 +272,7 @@ class PaddingFIFOQueue(QueueBase):
         return np.stack(rows)
 
 
-class _HeldInOrder(_Held):
+class _PriorityElements(_QueueElements):
     """Elements in the order of their first parts."""
 
     def _add(self, element: tuple[Any, ...]) -> None:
@@ -282,7 +282,7 @@ class _HeldInOrder(_Held):
 class PriorityQueue(QueueBase):
     """The element whose first part, an int64, is the least comes first."""
 
-    _kind = _HeldInOrder
+    _kind = _PriorityElements
 
     def __init__(
         self,
@@ -380,7 +380,7 @@ class QueueRunner:
         self, sess: Any, coord: Coordinator | None = None, daemon: bool = True, start: bool = False
     ) -> list[threading.Thread]:
         """One for each operation."""
-        held = self.queue._held(sess.state)
+        held = self.queue._state_in(sess.state)
         if coord is not None:
             coord._on_stop(held.close)
         left = [len(self._ops)]

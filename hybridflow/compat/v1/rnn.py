@@ -228,11 +228,11 @@ class DropoutWrapper(RNNCell):
         return self._cell.output_size
 
     def __call__(self, inputs: Any, state: Any, scope: Any = None) -> tuple[Any, Any]:
-        output, after = self._cell(_kept(inputs, self._into, self._seeds[0]), state, scope)
-        return _kept(output, self._out, self._seeds[1]), after
+        output, after = self._cell(_apply_dropout(inputs, self._into, self._seeds[0]), state, scope)
+        return _apply_dropout(output, self._out, self._seeds[1]), after
 
 
-def _kept(x: Any, share: Any, seed: int | None) -> Any:
+def _apply_dropout(x: Any, share: Any, seed: int | None) -> Any:
     return x if isinstance(share, (int, float)) and share == 1 else nn["dropout"](x, keep_prob=share, seed=seed)
 
 

@@ -169,12 +169,12 @@ def get_variable(
     }
     whole = f"{scope.name}/{name}" if scope.name else name
     if getter is not None:
-        result: Variable = getter(_found_or_made, whole, **options)
+        result: Variable = getter(_get_or_create, whole, **options)
         return result
-    return _found_or_made(whole, **options)
+    return _get_or_create(whole, **options)
 
 
-def _found_or_made(
+def _get_or_create(
     name: str,
     shape: Any = None,
     dtype: Any = dtypes.float32,
@@ -199,7 +199,7 @@ def _found_or_made(
             f"Variable {name} does not exist, or was not created with tf.get_variable(). Did you mean to set "
             "reuse=tf.AUTO_REUSE in VarScope?"
         )
-    result = _made(name, shape, dtype, initializer, regularizer, trainable, collections)
+    result = _create_variable(name, shape, dtype, initializer, regularizer, trainable, collections)
     result.constraint = constraint
     return result
 
@@ -217,7 +217,7 @@ def _checked(variable: Variable, name: str, shape: Any, dtype: Any) -> Variable:
     return variable
 
 
-def _made(
+def _create_variable(
     name: str, shape: Any, dtype: Any, initializer: Any, regularizer: Any, trainable: Any, collections: Any
 ) -> Variable:
     graph = default_graph()

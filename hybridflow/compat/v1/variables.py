@@ -162,7 +162,7 @@ class Variable:
         op.reads = [self] if reads else []
         return op
 
-    def _given(self, value: Any) -> Tensor:
+    def _as_update(self, value: Any) -> Tensor:
         tensor = convert_to_tensor(value, self.dtype, "value")
         if tensor.dtype is not None and tensor.dtype != self.dtype:
             raise TypeError(
@@ -180,7 +180,7 @@ class Variable:
         validate_shape: bool = True,
     ) -> Tensor:
         """The operation that assigns; its value is the new one.  Raises ValueError for another shape."""
-        tensor = self._given(value)
+        tensor = self._as_update(value)
         if not self.shape.is_compatible_with(tensor.shape):
             raise ValueError(f"Dimensions must be equal: {self.name} has shape {self.shape}, the value {tensor.shape}.")
         return self._assigning("Assign", name, tensor, lambda held, new: new, reads=False).outputs[0]
@@ -188,12 +188,12 @@ class Variable:
     def assign_add(
         self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Tensor:
-        return self._assigning("AssignAdd", name, self._given(delta), lambda held, x: held + x).outputs[0]
+        return self._assigning("AssignAdd", name, self._as_update(delta), lambda held, x: held + x).outputs[0]
 
     def assign_sub(
         self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Tensor:
-        return self._assigning("AssignSub", name, self._given(delta), lambda held, x: held - x).outputs[0]
+        return self._assigning("AssignSub", name, self._as_update(delta), lambda held, x: held - x).outputs[0]
 
     def _scattered(self, type: str, indices: Any, updates: Any, name: str | None, sign: int) -> Tensor:
         places = convert_to_tensor(indices, None, "indices")
@@ -206,7 +206,7 @@ class Variable:
             changed[where] = values
             return changed
 
-        return self._assigning(type, name, (places, self._given(updates)), change).outputs[0]
+        return self._assigning(type, name, (places, self._as_update(updates)), change).outputs[0]
 
     def _scattered_at(self, indices: Any, updates: Any, name: str | None) -> Tensor:
         """Elements at whole positions, one in each row of the indices, replaced."""
@@ -218,7 +218,7 @@ class Variable:
             changed[tuple([where[..., k] for k in range(where.shape[-1])])] = values
             return changed
 
-        return self._assigning("ScatterNdUpdate", name, (places, self._given(updates)), change).outputs[0]
+        return self._assigning("ScatterNdUpdate", name, (places, self._as_update(updates)), change).outputs[0]
 
     def scatter_add(self, indices: Any, updates: Any, name: str | None = None) -> Tensor:
         return self._scattered("ScatterAdd", indices, updates, name, 1)
@@ -285,7 +285,7 @@ class Slice(Tensor):
         variable, key = self._variable, self._key
         parts = list(key) if isinstance(key, tuple) else [key]
         places = [k for k, x in enumerate(parts) if is_symbolic(x)]
-        operands = (variable._given(value), *[as_graph_tensor(parts[k]) for k in places])
+        operands = (variable._as_update(value), *[as_graph_tensor(parts[k]) for k in places])
 
         def change(held: Any, values: Any) -> Any:
             new, *numbers = values if isinstance(values, tuple) else (values,)

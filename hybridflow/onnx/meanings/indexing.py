@@ -205,7 +205,7 @@ def non_max_suppression(
     for batch in range(all_scores.shape[0]):
         corners = _corners(all_boxes[batch], center_point_box)
         for kind in range(all_scores.shape[1]):
-            found += [(batch, kind, box) for box in _kept(corners, all_scores[batch, kind], limit, ratio, low)]
+            found += [(batch, kind, box) for box in _non_max_suppression(corners, all_scores[batch, kind], limit, ratio, low)]
     return asarray(np.array(found, np.int64).reshape(-1, 3))
 
 
@@ -217,7 +217,7 @@ def _corners(boxes: np.ndarray, center_point_box: int) -> np.ndarray:
     return np.concatenate([low, high], 1)
 
 
-def _kept(boxes: np.ndarray, scores: np.ndarray, limit: int, ratio: float, low: float) -> list[int]:
+def _non_max_suppression(boxes: np.ndarray, scores: np.ndarray, limit: int, ratio: float, low: float) -> list[int]:
     order = [k for k in np.argsort(-scores, kind="stable") if scores[k] > low]
     areas = np.prod(boxes[:, 2:] - boxes[:, :2], axis=1)
     kept: list[int] = []

@@ -60,7 +60,7 @@ def normalize(
     return result if array.ndim == 1 else result.reshape(1, -1)
 
 
-def _given(attributes: dict[str, Any], name: str) -> Any:
+def _list_attribute(attributes: dict[str, Any], name: str) -> Any:
     for kind in ("tensor", "int64s", "floats", "strings"):
         value = attributes.get(f"{name}_{kind}")
         if value is not None:
@@ -88,7 +88,7 @@ def label_encoder(
     values_tensor: Any = None,
 ) -> Any:
     """Values by keys; the default where there is none."""
-    keys, values = _given(call.node.attributes, "keys"), _given(call.node.attributes, "values")
+    keys, values = _list_attribute(call.node.attributes, "keys"), _list_attribute(call.node.attributes, "values")
     if keys is None or values is None or keys.shape != values.shape:
         raise call.fault("it has no keys, or not as many values.")
     keys, values = keys.reshape(-1), values.reshape(-1)

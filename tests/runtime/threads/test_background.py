@@ -58,11 +58,11 @@ def test_what_is_raised_behind_ends_one_piece(error: type[BaseException]) -> Non
 
 def test_the_collector_is_given_way_by_who_holds_it_back_alone() -> None:
     on = gc.isenabled()
-    with gc_pause.given_way():
+    with gc_pause.give_way():
         assert gc.isenabled() == on
     assert gc.isenabled() == on and not gc_pause._holders
     with gc_pause.paused():
-        with gc_pause.given_way():
+        with gc_pause.give_way():
             assert gc.isenabled() == on
         assert not gc.isenabled()
     assert gc.isenabled() == on

@@ -1,7 +1,7 @@
-"""Native modules of the runtime's own that calls do without until they have been made behind.
+"""Native modules of the runtime's own, compiled in the background: calls do without them until they are there.
 
-What is made behind begins with code of LLVM's level 0, which takes a fifth of the time, and better code follows, to
-which the functions of the former pass their calls on: whoever has their addresses may keep them.
+The first code is of LLVM's level 0, which takes a fifth of the time.  Better code follows, to which the functions of
+the first pass their calls on: whoever has their addresses may keep them.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from hybridflow.runtime.native.records import WORD
 T = TypeVar("T")
 
 
-class MadeBehind(Generic[T]):
+class BackgroundCode(Generic[T]):
     """What ``compute`` returns, which takes as long as thousands of calls in Python.  ``get`` is for work that is
     apart.  It computes once; errors are raised, and it is tried again next time."""
 
     def __init__(self, compute: Callable[[], T]) -> None:
         self._compute = compute
         self._lock = fork_safe_locks.make()
-        self._made: list[T] = []
-        self._is_over: list[bool] = []  # one item as soon as it was made behind, or that failed
+        self._results: list[T] = []
+        self._is_over: list[bool] = []  # one item as soon as the background is done with it, or failed
         self._is_begun = uninterruptible.once(self._begin)
 
     def get(self) -> T:
         with self._lock:
-            if not self._made:
-                self._made.append(self._compute())
-            return self._made[0]
+            if not self._results:
+                self._results.append(self._compute())
+            return self._results[0]
 
     def is_ready(self) -> bool:
-        """Whether it is to be had without waiting, or whoever asks for it is to wait; else it is being made behind."""
+        """Whether it is to be had without waiting, or whoever asks for it is to wait; else it is being made."""
         return bool(self._is_over) or flags.NATIVE_AFTER.value == 0 or not self._is_begun()
 
     def _begin(self) -> bool:
-        """False where nothing is made behind."""
+        """False where there is no background thread."""
         from hybridflow.runtime import background  # only where there were enough calls
 
         return background.begin(self._run, is_needed=True)
@@ -57,8 +57,8 @@ class MadeBehind(Generic[T]):
 def load(
     build: Callable[[], str], settings: Iterable[object], symbols: tuple[str, ...], imports: dict[str, int]
 ) -> dict[str, int]:
-    """As ``native_functions.load``, for what may be made behind.  The result has the addresses of better code as soon
-    as there is some: variables of the module have moved then."""
+    """As ``native_functions.load``, for what may be compiled in the background.  The result has the addresses of better
+    code as soon as there is some: variables of the module have moved then."""
     from hybridflow.runtime import background
 
     key = native_functions.key_of(settings, symbols)
