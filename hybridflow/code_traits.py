@@ -50,10 +50,10 @@ def of_module(name: str) -> frozenset[str]:
         return frozenset()
     traits: frozenset[str] = frozenset()
     while name:
-        own = getattr(sys.modules.get(name), "__dict__", {}).get("__traits__", ())
-        if not MEANINGS.keys() >= set(own):
-            raise ValueError(f"{name}.__traits__ is {own}; there are {tuple(MEANINGS)}")
-        traits |= frozenset(own)
+        names = getattr(sys.modules.get(name), "__dict__", {}).get("__traits__", ())
+        if not MEANINGS.keys() >= set(names):
+            raise ValueError(f"{name}.__traits__ is {names}; there are {tuple(MEANINGS)}")
+        traits |= frozenset(names)
         name = name.rpartition(".")[0]
     return traits
 

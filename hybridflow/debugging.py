@@ -298,10 +298,10 @@ def assert_all_finite(x: Any, message: str = "the tensor", name: str | None = No
 
 def _check_finite(stage: str, x: Tensor, message: str) -> None:
     node = getattr(x, "_node", None)
-    made = f" It was made by {node.op.name} at {short_location(node.where)}." if node and node.where else ""
+    origin = f" It was made by {node.op.name} at {short_location(node.where)}." if node and node.where else ""
 
     def said(x: Tensor) -> str:
-        return f"{message} has {nan_checks.statistics(x.numpy(), x.type)}{made}"
+        return f"{message} has {nan_checks.statistics(x.numpy(), x.type)}{origin}"
 
     _require(stage, elementwise.isfinite(x), said, [x], None)
 

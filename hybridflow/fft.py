@@ -579,8 +579,8 @@ def _shifted(x: Any, axes: Any, stage: str, steps: Any) -> Tensor:
     if axes is None:
         along = tuple(range(x.ndim))
     else:
-        given = axes if isinstance(axes, (tuple, list)) else (axes,)
-        along = tuple(_type_rules.axis(stage, x.type, axis) for axis in given)
+        axes_listed = axes if isinstance(axes, (tuple, list)) else (axes,)
+        along = tuple(_type_rules.axis(stage, x.type, axis) for axis in axes_listed)
     if not along:
         return _as_tensor(x, stage)
     return _roll(x, tuple(steps(x.shape[axis]) for axis in along), axis=along)

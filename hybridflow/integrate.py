@@ -216,8 +216,8 @@ def _iterate(to_next: Any, start: Any, y0: Tensor, t: Tensor) -> tuple[Any, Tens
         state, value = to_next(carry[0], target)
         return state, value
 
-    found = scan(iteration, t[1:], (start, y0))
-    state, values = found
+    trajectory = scan(iteration, t[1:], (start, y0))
+    state, values = trajectory
     return tuple(part[-1] for part in state), concat([y0[None], values])
 
 
@@ -232,10 +232,10 @@ def _field(stage: str, function: Any, args: tuple[Any, ...], time_first: bool, y
         raise ArgumentTypeError(stage, f"{function!r} is not callable.")
 
     def field(t: Tensor, y: Tensor) -> Tensor:
-        found = as_tensor(function(t, y, *args) if time_first else function(y, t, *args), stage)
-        if found.shape != y0.shape:
-            raise ShapeError(stage, f"the function returned {found.type} for {y0.type}. Expected the same shape.")
-        return cast(found, y0.dtype)
+        slope = as_tensor(function(t, y, *args) if time_first else function(y, t, *args), stage)
+        if slope.shape != y0.shape:
+            raise ShapeError(stage, f"the function returned {slope.type} for {y0.type}. Expected the same shape.")
+        return cast(slope, y0.dtype)
 
     return field
 
@@ -332,8 +332,8 @@ def solve_ivp(
     span, start = _times(stage, t_span, y0, "t_span")
     if span.shape != (2,):
         raise ShapeError(stage, f"t_span is {span.type}. Expected two times.")
-    given = tuple(args) if isinstance(args, (list, tuple)) else (args,)
-    field = _field(stage, fun, given, True, start)
+    extra = tuple(args) if isinstance(args, (list, tuple)) else (args,)
+    field = _field(stage, fun, extra, True, start)
     wanted = span if t_eval is None else cast(_times(stage, t_eval, y0, "t_eval")[0], span.dtype)
     times = span if t_eval is None else concat([span[:1], wanted])
     most = type_rules.integer(stage, "max_steps", max_steps)
@@ -409,7 +409,7 @@ def quad(
     low, high = cast(low, dtype), cast(high, dtype)
     usual = 1.49e-8 if dtype == np.float64 else 1e-5
     absolute, relative = (usual if x is None else x for x in (epsabs, epsrel))
-    given = tuple(args) if isinstance(args, (list, tuple)) else (args,)
+    extra = tuple(args) if isinstance(args, (list, tuple)) else (args,)
     points, kronrod, gauss = (
         as_tensor(x.astype(dtype), stage)
         for x in (_both_sides(_POINTS, True), _both_sides(_KRONROD), _both_sides(_GAUSS))
@@ -422,13 +422,13 @@ def quad(
         safe = where(endless, t, 0.0)
         room = 1.0 - safe * safe
         x = where(endless, safe / room, t)
-        found = as_tensor(func(x, *given), stage)
-        if found.shape != x.shape:
+        integrand = as_tensor(func(x, *extra), stage)
+        if integrand.shape != x.shape:
             raise ShapeError(
-                stage, f"the function returned {found.type} for {x.type}. Expected a value for each point."
+                stage, f"the function returned {integrand.type} for {x.type}. Expected a value for each point."
             )
         weight = where(endless, (1.0 + safe * safe) / (room * room), 1.0)
-        return cast(found, dtype) * weight
+        return cast(integrand, dtype) * weight
 
     def rule(begin: Tensor, end: Tensor) -> tuple[Tensor, Tensor]:
         half, middle = (end - begin) * 0.5, (end + begin) * 0.5

@@ -140,6 +140,6 @@ def _slopes(steps: Tensor, chords: Tensor, bc_type: str) -> Tensor:
     width = (1,) * len(shape)
     started = (reshape_to(zero, width), zeros_like(right[0]))
     ratios, rights = scan(forwards, (lower, diagonal, upper, right), started)
-    found = scan(lambda after, row: row[1] - row[0] * after, (ratios, rights), zeros_like(right[0]), reverse=True)
-    result: Tensor = found
+    scanned = scan(lambda after, row: row[1] - row[0] * after, (ratios, rights), zeros_like(right[0]), reverse=True)
+    result: Tensor = scanned
     return result

@@ -61,7 +61,7 @@ class Module:
     @property
     def variables(self) -> list[Variable]:
         """All variables."""
-        return [found for _, found, _ in traverse(self, Module) if isinstance(found, Variable)]
+        return [value for _, value, _ in traverse(self, Module) if isinstance(value, Variable)]
 
     @property
     def trainable_variables(self) -> list[Variable]:

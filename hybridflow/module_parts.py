@@ -15,15 +15,15 @@ from hybridflow.core.variable import Variable
 Parts = list[tuple[str, Any]]
 
 
-def by_name(own: dict[str, Any]) -> Parts:
+def by_name(attributes: dict[str, Any]) -> Parts:
     """Attributes in the order of their names."""
-    return sorted(own.items(), key=lambda pair: pair[0])
+    return sorted(attributes.items(), key=lambda pair: pair[0])
 
 
-def trained_first(own: dict[str, Any], without: Collection[str]) -> Parts:
+def trained_first(attributes: dict[str, Any], without: Collection[str]) -> Parts:
     """Attributes but for some: variables that are trained, other variables, the others; each in the order in which
     they were set."""
-    return sorted([pair for pair in own.items() if pair[0] not in without], key=_rank)
+    return sorted([pair for pair in attributes.items() if pair[0] not in without], key=_rank)
 
 
 def _rank(pair: tuple[str, Any]) -> int:

@@ -117,8 +117,8 @@ def _line_search(evaluate: Callable[[Tensor], Any], x: Tensor, value: Tensor, sl
         )
 
     start = (zero, zero + np.inf, zero + 1, 0, x, value, slope, False, False)
-    found = while_loop(lambda *s: logical_and(logical_not(s[-1]), s[3] < _TRIALS), search, start)
-    _, _, t, count, there, new_value, new_slope, falls, _ = found
+    state = while_loop(lambda *s: logical_and(logical_not(s[-1]), s[3] < _TRIALS), search, start)
+    _, _, t, count, there, new_value, new_slope, falls, _ = state
     return _Step(t, there, new_value, new_slope, count, falls)
 
 
@@ -148,10 +148,10 @@ def _direction(slope: Tensor, steps: Tensor, changes: Tensor, rho: Tensor, scale
 def _function(stage: str, fun: Any, args: Any, shape: tuple[Any, ...]) -> Callable[[Tensor], Tensor]:
     if not callable(fun):
         raise ArgumentTypeError(stage, f"{fun!r} is not callable.")
-    given = tuple(args) if isinstance(args, (list, tuple)) else (args,)
+    extra = tuple(args) if isinstance(args, (list, tuple)) else (args,)
 
     def value(x: Tensor) -> Tensor:
-        result = as_tensor(fun(reshape_to(x, shape), *given), stage)
+        result = as_tensor(fun(reshape_to(x, shape), *extra), stage)
         if result.shape:
             raise ShapeError(stage, f"the function returned {result.type}. Expected a number.")
         return cast(result, x.dtype)
@@ -248,8 +248,8 @@ def minimize(
         stuck = logical_or(logical_not(step.done), _largest(s) == 0)
         return k + 1, count + step.evaluations, stuck, new_x, new_value, new_slope, *following
 
-    found = while_loop(goes_on, iteration, (0, 1, False, x, value, slope, *memory_))
-    iterations, evaluations, _, x, *_ = found
+    state = while_loop(goes_on, iteration, (0, 1, False, x, value, slope, *memory_))
+    iterations, evaluations, _, x, *_ = state
     x = _at_minimum(value_of, stop_gradient(x))
     value, slope = evaluate(x)
     converged = _largest(slope) <= limit
@@ -355,10 +355,10 @@ def _newton(f: Callable[[Tensor], Tensor], x: Tensor, xtol: Tensor, rtol: Tensor
         new = x - step
         return new, k + 1, _abs(step) <= xtol + rtol * _abs(new)
 
-    found: tuple[Any, Any, Any] = while_loop(
+    state: tuple[Any, Any, Any] = while_loop(
         lambda x, k, done: logical_and(logical_not(done), k < most), iteration, (x, 0, full((), False))
     )
-    return found
+    return state
 
 
 def _brent(
@@ -400,5 +400,5 @@ def _brent(
         new = where(done, here, moved)
         return here, new, other, f_here, f(new), f_other, s_before, s_here, k + 1, done
 
-    found = while_loop(lambda *s: logical_and(logical_not(s[-1]), s[-2] < most), iteration, start)
-    return found[1], found[-2], found[-1]
+    last_state = while_loop(lambda *s: logical_and(logical_not(s[-1]), s[-2] < most), iteration, start)
+    return last_state[1], last_state[-2], last_state[-1]

@@ -68,10 +68,10 @@ def _integers(stage: str, value: Any, name: str) -> Tensor:
 
 def _known(stage: str, x: Tensor, what: str) -> np.ndarray:
     """The elements of a tensor, where they decide about a shape."""
-    found = x._known()
-    if found is None:
+    value = x._known()
+    if value is None:
         raise TraceError(stage, f"{what} depends on values that a compiled function does not know. Call it outside.")
-    return found
+    return value
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -219,8 +219,8 @@ class Ragged:
         if isinstance(key, slice):
             rows = np.arange(count)[key]
         elif isinstance(key, (list, np.ndarray)) or (isinstance(key, Tensor) and key.ndim):
-            given = np.zeros(0, np.int64) if isinstance(key, list) and not key else key  # of [] it is not said
-            rows = _rows(_known(stage, as_tensor(given, stage), "the rows"), count)
+            row_key = np.zeros(0, np.int64) if isinstance(key, list) and not key else key  # of [] it is not said
+            rows = _rows(_known(stage, as_tensor(row_key, stage), "the rows"), count)
         else:
             row = type_rules.integer(stage, "the row", key)
             if not -count <= row < count:
@@ -294,15 +294,15 @@ class Ragged:
         starts = getitem(self.row_splits, slice(None, -1))
         there = less(columns, reshape_to(lengths, (rows, 1)))
         places = where(there, reshape_to(starts, (rows, 1)) + columns, 0)
-        found = take(self.values, places, axis=0)
-        return where(reshape_to(there, (rows, width, *[1] * (self.values.ndim - 1))), found, fill)
+        filled_rows = take(self.values, places, axis=0)
+        return where(reshape_to(there, (rows, width, *[1] * (self.values.ndim - 1))), filled_rows, fill)
 
     def numpy(self) -> np.ndarray:
         """The rows as a NumPy array of arrays."""
-        found = np.empty(len(self), object)
+        rows = np.empty(len(self), object)
         for k, row in enumerate(self):
-            found[k] = row.numpy()
-        return found
+            rows[k] = row.numpy()
+        return rows
 
     # ---- computing
 
@@ -393,18 +393,20 @@ class Ragged:
         return f"<Ragged {dtypes.SHORT[self.dtype]}[{extents}]{rows}>"
 
 
-def _rows(given: np.ndarray, count: int) -> np.ndarray:
+def _rows(numbers_or_mask: np.ndarray, count: int) -> np.ndarray:
     """Numbers of rows, of integers or of a bool for each row."""
     stage = "Ragged"
-    if given.ndim != 1 or given.dtype.kind not in "iub":
-        raise ArgumentTypeError(stage, f"rows are {given.dtype} with {given.ndim} axes. Expected integers or bools.")
-    if given.dtype.kind == "b":
-        if len(given) != count:
-            raise ShapeError(stage, f"there are {len(given)} bools for {count} rows.")
-        return np.flatnonzero(given)
-    if ((given < -count) | (given >= count)).any():
+    if numbers_or_mask.ndim != 1 or numbers_or_mask.dtype.kind not in "iub":
+        raise ArgumentTypeError(
+            stage, f"rows are {numbers_or_mask.dtype} with {numbers_or_mask.ndim} axes. Expected integers or bools."
+        )
+    if numbers_or_mask.dtype.kind == "b":
+        if len(numbers_or_mask) != count:
+            raise ShapeError(stage, f"there are {len(numbers_or_mask)} bools for {count} rows.")
+        return np.flatnonzero(numbers_or_mask)
+    if ((numbers_or_mask < -count) | (numbers_or_mask >= count)).any():
         raise IndexRangeError(stage, f"a row is out of range for {count} rows.")
-    numbers = given.astype(np.int64)  # narrow ones have no room for the number of rows
+    numbers = numbers_or_mask.astype(np.int64)  # narrow ones have no room for the number of rows
     return np.where(numbers < 0, numbers + count, numbers)
 
 
@@ -500,12 +502,12 @@ def constant(pylist: Sequence[Any], dtype: Any = None) -> Ragged:
     if any(not row.ndim for row in rows):
         raise ArgumentTypeError(stage, "a row is a number. Expected a list for each row.")
     some = [row for row in rows if row.shape[0] != 0]
-    found = None if dtype is None else to_dtype(dtype, stage)
-    if found is None:
-        found = np.dtype(np.float32) if not some else some[0].dtype
+    row_dtype = None if dtype is None else to_dtype(dtype, stage)
+    if row_dtype is None:
+        row_dtype = np.dtype(np.float32) if not some else some[0].dtype
         for row in some[1:]:
-            found = promote(found, row.dtype, stage)
-    values = _concat([cast(row, found) for row in some]) if some else filled(0, found, (0,), stage)
+            row_dtype = promote(row_dtype, row.dtype, stage)
+    values = _concat([cast(row, row_dtype) for row in some]) if some else filled(0, row_dtype, (0,), stage)
     return Ragged.from_row_lengths(values, np.array([row.shape[0] for row in rows], np.int64))
 
 
@@ -530,12 +532,12 @@ def map_flat_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Ragged
         [[11], [12, 13]]
     """
     stage = "ragged.map_flat_values"
-    given = [x for x in args if isinstance(x, Ragged)]
-    if not given or not callable(op):
+    ragged = [x for x in args if isinstance(x, Ragged)]
+    if not ragged or not callable(op):
         raise ArgumentTypeError(stage, "no argument is ragged, or the function is none.")
-    for other in given[1:]:
-        given[0]._with(lambda x, y: x, other)
-    return given[0].with_values(op(*[x.values if isinstance(x, Ragged) else x for x in args], **kwargs))
+    for other in ragged[1:]:
+        ragged[0]._with(lambda x, y: x, other)
+    return ragged[0].with_values(op(*[x.values if isinstance(x, Ragged) else x for x in args], **kwargs))
 
 
 @entered

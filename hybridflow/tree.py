@@ -38,14 +38,14 @@ def map(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
     """
     if not callable(function):
         raise ArgumentTypeError("tree.map", f"{function!r} is not callable; the function comes first.")
-    found, shape = pytree.flatten(tree)
+    leaves, shape = pytree.flatten(tree)
     try:
         others = [
             [part for _, part in pytree.flatten_up_to(shape, other, f"tree {k}")] for k, other in enumerate(rest, 2)
         ]
     except ValueError as error:
         raise ArgumentError("tree.map", f"{error}, as in the first tree.") from None
-    return pytree.unflatten(shape, [function(*parts) for parts in zip(found, *others)])
+    return pytree.unflatten(shape, [function(*parts) for parts in zip(leaves, *others)])
 
 
 @entered
@@ -85,10 +85,10 @@ def unflatten(structure: Structure, leaves: Any) -> Any:
     """
     if not isinstance(structure, Structure):
         raise ArgumentTypeError("tree.unflatten", f"{structure!r} is no structure; the structure comes first.")
-    given = list(leaves)
-    if len(given) != structure.leaves:
-        raise ArgumentError("tree.unflatten", f"there are {len(given)} leaves for {structure!r}.")
-    return pytree.unflatten(structure, given)
+    leaf_list = list(leaves)
+    if len(leaf_list) != structure.leaves:
+        raise ArgumentError("tree.unflatten", f"there are {len(leaf_list)} leaves for {structure!r}.")
+    return pytree.unflatten(structure, leaf_list)
 
 
 @entered

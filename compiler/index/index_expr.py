@@ -152,7 +152,7 @@ class IndexExpr(Polynomial):
         parts: dict[Atom, list[tuple[int, Names]]] = {}
         for (atom, names), factor in self.terms:
             parts.setdefault(atom, []).append((factor, names))
-        return {atom: from_products(found) for atom, found in parts.items()}
+        return {atom: from_products(products) for atom, products in parts.items()}
 
     def depends_on(self, var: LoopVar) -> bool:
         return any(_atom_depends(atom, var) for atom in self.atoms)

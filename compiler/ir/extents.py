@@ -493,23 +493,23 @@ def follows(extent: Extent, conditions: Sequence[Extent]) -> bool | None:
 @contextlib.contextmanager
 def judged_by(other: Judge) -> Iterator[None]:
     """Let ``other`` answer in this thread."""
-    before = getattr(_judges, "own", None)
-    _judges.own = other
+    before = getattr(_judges, "current", None)
+    _judges.current = other
     try:
         yield
     finally:
-        _judges.own = before
+        _judges.current = before
 
 
 class _Judges(threading.local):
-    own: Judge | None = None
+    current: Judge | None = None
 
 
 _judges = _Judges()
 
 
 def _judge() -> Judge | None:
-    return _judges.own or judge()
+    return _judges.current or judge()
 
 
 def holds(extent: Extent) -> bool:

@@ -190,7 +190,7 @@ class _Loop:
     stacked: tuple[Node, ...]
     rest: tuple[Node, ...]
     carries: tuple[int, ...]
-    made: tuple[int, ...] = ()
+    results: tuple[int, ...] = ()
 
     @property
     def fixed(self) -> tuple[Node, ...]:
@@ -233,7 +233,7 @@ def _loop(to: _Pass, loop: _Loop, wanted: Collection[int]) -> Results | None:
     else:
         attrs |= {"carries": len(simplified.start), "stacked": len(simplified.stacked)}
     whole = to.add(loop.node.op, [*simplified.start, *simplified.stacked, *simplified.rest], attrs, loop.node.where)
-    results = to.project(whole, [*simplified.carries, *simplified.made], len(loop.node.type.parts))
+    results = to.project(whole, [*simplified.carries, *simplified.results], len(loop.node.type.parts))
     for number, first in duplicates.items():
         results[number] = results[first]
     return [unchanged.get(k, result) for k, result in enumerate(results)]
@@ -266,7 +266,7 @@ def _arranged(
         stacked=tuple([loop.stacked[k] for k in stacked]),
         rest=(*(loop.start[k] for k in fixed), *(loop.rest[k] for k in rest)),
         carries=tuple([loop.carries[k] for k in carries]),
-        made=tuple([loop.made[k] for k in stacked_results]),
+        results=tuple([loop.results[k] for k in stacked_results]),
     )
 
 
@@ -280,7 +280,7 @@ def _without_unchanged(loop: _Loop) -> tuple[_Loop, dict[int, Node]]:
     unchanged = {loop.carries[k]: loop.start[k] for k in fixed}
     carries = [k for k in range(count) if k not in fixed]
     among_rest = [k for k in fixed if not is_token(loop.start[k].type)]
-    everything = range(len(loop.stacked)), range(len(loop.rest)), range(len(loop.made))
+    everything = range(len(loop.stacked)), range(len(loop.rest)), range(len(loop.results))
     return _arranged(loop, carries, among_rest, *everything), unchanged
 
 
@@ -288,7 +288,7 @@ def _without_unread(loop: _Loop, wanted: Collection[int]) -> _Loop:
     """The loop without carries that neither its results need, nor its condition, nor an effect; and without operands
     that nothing reads."""
     body, count = loop.body, len(loop.start)
-    kept_outputs = [k for k, number in enumerate(loop.made) if number in wanted]
+    kept_outputs = [k for k, number in enumerate(loop.results) if number in wanted]
     needed = [body.outputs[count + k] for k in kept_outputs]
     read_by_cond = set() if loop.cond is None else {*loop.cond.outputs, *(n for m in loop.cond.nodes for n in m.inputs)}
     asked = iter(loop.cond.inputs if loop.cond is not None else ())
@@ -315,13 +315,13 @@ def _without_duplicates(loop: _Loop) -> tuple[_Loop, dict[int, int]]:
     count = len(loop.start)
     firsts: dict[Node, int] = {}
     duplicates = {}
-    for number, node in zip(loop.made, loop.body.outputs[count:]):
+    for number, node in zip(loop.results, loop.body.outputs[count:]):
         first = firsts.setdefault(node, number)
         if first != number:
             duplicates[number] = first
     if not duplicates:
         return loop, {}
-    kept_outputs = [k for k, number in enumerate(loop.made) if number not in duplicates]
+    kept_outputs = [k for k, number in enumerate(loop.results) if number not in duplicates]
     return _arranged(loop, range(count), [], range(len(loop.stacked)), range(len(loop.rest)), kept_outputs), duplicates
 
 

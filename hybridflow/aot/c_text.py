@@ -221,8 +221,8 @@ def parameters(prefix: str, entry: Entry, layout: Layout) -> list[str]:
     ]
 
 
-def _call(head: str, given: Sequence[str], note: str = "") -> str:
-    return f"{head}({', '.join(given)});" + f" /* {note} */" * bool(note)
+def _call(head: str, arguments: Sequence[str], note: str = "") -> str:
+    return f"{head}({', '.join(arguments)});" + f" /* {note} */" * bool(note)
 
 
 def example(prefix: str, entries: Sequence[Entry], layout: Layout) -> str:
@@ -281,10 +281,10 @@ def example(prefix: str, entries: Sequence[Entry], layout: Layout) -> str:
 def _example_call(prefix: str, entry: Entry, layout: Layout) -> list[str]:
     name = f"{prefix}_{entry.name}"
     lines = [f"int64_t {extent} = 2;" for extent in entry.extents]
-    given = ", ".join([*entry.extents, ""])
+    leading = ", ".join([*entry.extents, ""])
     ranks = sum(len(result.shape) for result in entry.results)
     if entry.extents:
-        lines += [f"int64_t shapes[{max(ranks, 1)}];", f"status = {name}_shapes({given}shapes);", *_checked(prefix)]
+        lines += [f"int64_t shapes[{max(ranks, 1)}];", f"status = {name}_shapes({leading}shapes);", *_checked(prefix)]
     at = 0
     for array in entry.arguments:
         lines += _filled(array, " * ".join(map(str, ("1", *array.shape))))
@@ -301,7 +301,7 @@ def _example_call(prefix: str, entry: Entry, layout: Layout) -> list[str]:
     call += [*(array.name for array in entry.results), *["weights"] * layout.in_file, "workspace", "NULL"]
     lines += [
         "void *workspace;",
-        f"bytes = {name}_workspace({given}NULL);",
+        f"bytes = {name}_workspace({leading}NULL);",
         "if (bytes < 0) {",
         f"    puts({prefix}_error((int32_t)bytes));",
         "    return 1;",

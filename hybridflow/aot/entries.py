@@ -115,10 +115,10 @@ def entries_of(functions: Mapping[str, SavedFunction], target: Target, prefix: s
     result: list[Entry] = []
     names = Names()
     for name, function in functions.items():
-        own = "run" if len(functions) == 1 and name in ("serving_default", "__call__") else name
+        c_name = "run" if len(functions) == 1 and name in ("serving_default", "__call__") else name
         for programs in _by_signature(function):
             symbol = f"{prefix}.program{number}.{len(result)}"
-            result.append(_entry(programs, target, names.add(own), name, symbol))
+            result.append(_entry(programs, target, names.add(c_name), name, symbol))
     return result
 
 
@@ -158,24 +158,24 @@ def _entry(programs: Sequence[_Pair], target: Target, name: str, said: str, symb
     extents: dict[Any, str] = {}
     places = []
     for k, (path, spec) in enumerate(leaves):
-        own: list[int | None] = []
+        places_of_leaf: list[int | None] = []
         for axis, extent in enumerate(spec.shape):
             if isinstance(extent, int):
-                own.append(None)
+                places_of_leaf.append(None)
                 continue
             known = extent if isinstance(extent, str) else (k, axis)
             if known not in extents:
                 extents[known] = names.add(extent if isinstance(extent, str) else f"{path}_{axis}")
-            own.append(list(extents).index(known))
-        places.append(tuple(own))
+            places_of_leaf.append(list(extents).index(known))
+        places.append(tuple(places_of_leaf))
     order = list(extents.values())
     arguments = tuple(
         Array(
             names.add(path),
             _short(spec.dtype, said),
-            tuple(e if p is None else order[p] for e, p in zip(spec.shape, own)),
+            tuple(e if p is None else order[p] for e, p in zip(spec.shape, places_of_leaf)),
         )
-        for (path, spec), own in zip(leaves, places)
+        for (path, spec), places_of_leaf in zip(leaves, places)
     )
     plain = [f"{path}={leaf!r}" for path, leaf in zip(paths, saved.leaves) if not isinstance(leaf, TensorSpec)]
     result_paths = list(pytree.paths(first.results, "result"))

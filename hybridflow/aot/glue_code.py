@@ -181,13 +181,13 @@ class Glue:
     ) -> None:
         """Code for each program that may be chosen; each part ends the function."""
         e = b.e
-        found = e.fresh("k")
-        given = ", ".join(f"i64 %{name}" for name in _locals("n", entry.extents))
-        e.line(f"{found} = call i32 @{symbol}.choose({given})")
+        variant_number = e.fresh("k")
+        arguments = ", ".join(f"i64 %{name}" for name in _locals("n", entry.extents))
+        e.line(f"{variant_number} = call i32 @{symbol}.choose({arguments})")
         labels = [e.new_label("p") for _ in entry.choices]
         none = e.new_label("none")
         cases = " ".join(f"i32 {k}, label %{label}" for k, label in enumerate(labels))
-        e.line(f"switch i32 {found}, label %{none} [ {cases} ]")
+        e.line(f"switch i32 {variant_number}, label %{none} [ {cases} ]")
         for choice, label in zip(entry.choices, labels):
             e.label(label)
             self._symbols(b, entry, choice)
@@ -225,12 +225,12 @@ class Glue:
     def _workers(self, b: KernelBuilder, refused: str) -> str:
         """How many workers a host has; 1 where there is none."""
         e = b.e
-        given, on, alone = (e.new_label(hint) for hint in ("given", "on", "alone"))
+        is_set, on, alone = (e.new_label(hint) for hint in ("given", "on", "alone"))
         version, workers, count, known, fits = (e.fresh(hint) for hint in ("v", "w", "w", "c", "c"))
         result = e.fresh("w")
         e.line(f"{known} = icmp eq ptr %host, null")
-        e.line(f"br i1 {known}, label %{alone}, label %{given}")
-        e.label(given)
+        e.line(f"br i1 {known}, label %{alone}, label %{is_set}")
+        e.label(is_set)
         e.line(f"{version} = load i32, ptr %host, align 4")
         address = b.at("%host", 4, 1)
         e.line(f"{count} = load i32, ptr {address}, align 4")
@@ -318,7 +318,7 @@ class Glue:
             e.line(f"store ptr {pointer}, ptr {b.at(buffers, k, 8)}, align 8")
         for k, source in enumerate(program.dims):
             e.line(f"store i64 {b.name(source.name)}, ptr {b.at(dims, k, 8)}, align 8")
-        given = f"ptr {buffers}, ptr {dims}, ptr %workspace"
+        memory_arguments = f"ptr {buffers}, ptr {dims}, ptr %workspace"
         status = e.fresh("s")
         alone = program_symbol(choice, program.entry)
         if program.sharing:
@@ -334,15 +334,15 @@ class Glue:
             for k, word in enumerate([*(words[name] for name in HOST), "ptr %host"]):
                 e.line(f"store {word}, ptr {b.at(host, k, 8)}, align 8")
             shared = program_symbol(choice, shared_entry(program.entry))
-            e.line(f"{first} = call i32 @{shared}({given}, ptr {host})")
+            e.line(f"{first} = call i32 @{shared}({memory_arguments}, ptr {host})")
             e.line(f"br label %{on}")
             e.label(one)
-            e.line(f"{second} = call i32 @{alone}({given}, ptr null)")
+            e.line(f"{second} = call i32 @{alone}({memory_arguments}, ptr null)")
             e.line(f"br label %{on}")
             e.label(on)
             e.line(f"{status} = phi i32 [ {first}, %{several} ], [ {second}, %{one} ]")
         else:
-            e.line(f"{status} = call i32 @{alone}({given}, ptr null)")
+            e.line(f"{status} = call i32 @{alone}({memory_arguments}, ptr null)")
         if program.checks:
             base = len(self._messages)
             self._messages += map(_message, program.checks)
@@ -382,10 +382,10 @@ class Glue:
             number = b._op("sext i32 %status to i64")
             known = b.both(b.compare("sge", number, least), b.compare("sle", number, most))
             place = b.choose(known, b.sub(number, least), 0)
-            text, found = e.fresh("t"), e.fresh("t")
+            text, message = e.fresh("t"), e.fresh("t")
             e.line(f"{text} = load ptr, ptr {b.at(f'@{self.prefix}.texts', place, 8)}, align 8")
-            e.line(f"{found} = select i1 {known}, ptr {text}, ptr @{self.prefix}.unknown")
-            e.line(f"ret ptr {found}")
+            e.line(f"{message} = select i1 {known}, ptr {text}, ptr @{self.prefix}.unknown")
+            e.line(f"ret ptr {message}")
 
         self._function(f"{self.prefix}_error", "ptr", ["i32 %status"], error, public=True)
         layout = self._layout

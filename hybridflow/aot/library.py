@@ -106,16 +106,16 @@ def compile(
     names = (target,) if isinstance(target, str) else tuple(target)
     machines = _machines(names, allow_slow)
     wanted = (formats,) if isinstance(formats, str) else tuple(formats)
-    for given, known, what in ((weights, WEIGHTS, "weights"), *((one, FORMATS, "formats") for one in wanted)):
-        if given not in known:
-            raise ArgumentError("aot", f"{what} is {given!r}; there are {', '.join(map(repr, known))}.")
+    for value, known, what in ((weights, WEIGHTS, "weights"), *((one, FORMATS, "formats") for one in wanted)):
+        if value not in known:
+            raise ArgumentError("aot", f"{what} is {value!r}; there are {', '.join(map(repr, known))}.")
     folder, prefix = os.path.split(os.fspath(path))
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", prefix):
         raise ArgumentError("aot", f"{prefix!r} is no name in C: end the path in letters, digits and _.")
     functions = _functions(model, input_signature)
     variants = [entries_of(functions, machine, prefix, number) for number, machine in enumerate(machines)]
     entries, said = variants[0], ", ".join(names)
-    layout = Layout([entry for own in variants for entry in own], prefix, weights == "file")
+    layout = Layout([entry for variant_entries in variants for entry in variant_entries], prefix, weights == "file")
     content, public = _object(variants, layout, machines, prefix)
     needs = undefined_symbols(content)
     odd = [name for name in needs if name not in _LIBC and not (allow_slow and _OF_MATH.fullmatch(name))]
@@ -182,11 +182,11 @@ def _functions(model: Any, input_signature: Sequence[Any] | None) -> dict[str, S
     if isinstance(model, (str, os.PathLike)):
         return load(model).functions
     if isinstance(model, Mapping):
-        found = {}
+        result = {}
         for name, one in model.items():
-            own = _functions(one, input_signature)
-            found.update({str(name) if len(own) == 1 else f"{name}_{k}": f for k, f in own.items()})
-        return found
+            by_shape = _functions(one, input_signature)
+            result.update({str(name) if len(by_shape) == 1 else f"{name}_{k}": f for k, f in by_shape.items()})
+        return result
     with tempfile.TemporaryDirectory() as folder:
         return load(save(model, os.path.join(folder, "model.hf"), input_signature=input_signature)).functions
 

@@ -16,7 +16,7 @@ def undefined_symbols(content: bytes) -> list[str]:
         raise CompileError("aot", "the object file is none of 64-bit ELF.")
     table, size, count = struct.unpack_from("<Q", content, 40)[0], *struct.unpack_from("<HH", content, 58)
     sections = [struct.unpack_from("<IIQQQQIIQQ", content, table + k * size) for k in range(count)]
-    found = []
+    symbols = []
     for _, kind, _, _, offset, length, link, _, _, entry in sections:
         if kind != _SYMTAB:
             continue
@@ -25,8 +25,8 @@ def undefined_symbols(content: bytes) -> list[str]:
             name, _, _, section = struct.unpack_from("<IBBH", content, at)
             if section == _UNDEFINED:
                 end = content.index(b"\0", texts + name)
-                found.append(content[texts + name : end].decode())
-    return sorted(filter(None, found))
+                symbols.append(content[texts + name : end].decode())
+    return sorted(filter(None, symbols))
 
 
 def archive(name: str, content: bytes, symbols: list[str]) -> bytes:

@@ -151,7 +151,7 @@ def finished(begin: Any, end: Any, request: Request, with_top: str, without_top:
 
 def _sources(symbol: Symbol) -> Any:
     """The inputs that a symbol is made of."""
-    found: list[Symbol] = []
+    sources: list[Symbol] = []
     seen: set[int] = set()
     stack = [symbol]
     while stack:
@@ -160,9 +160,9 @@ def _sources(symbol: Symbol) -> Any:
             continue
         seen.add(id(one.call))
         if isinstance(one.call.layer, InputLayer):
-            found.append(one)
+            sources.append(one)
         stack += reversed(one.call.inputs())
-    return found[0] if len(found) == 1 else found
+    return sources[0] if len(sources) == 1 else sources
 
 
 def keras_file(name: str) -> Path:

@@ -49,47 +49,47 @@ _HALVING = {"strides": 2, "padding": "valid"}
 
 def _inception(request: Request) -> Any:
     begin = building.beginning(request, 299, 75)
-    made = _Numbered(scale=False)
-    x = made.chain(begin, (32, 3), **_HALVING)
-    x = made.chain(x, (32, 3), padding="valid")
-    x = layers.MaxPooling2D(3, strides=2)(made.chain(x, (64, 3)))
-    x = made.chain(x, (80, 1), padding="valid")
-    x = layers.MaxPooling2D(3, strides=2)(made.chain(x, (192, 3), padding="valid"))
+    block = _Numbered(scale=False)
+    x = block.chain(begin, (32, 3), **_HALVING)
+    x = block.chain(x, (32, 3), padding="valid")
+    x = layers.MaxPooling2D(3, strides=2)(block.chain(x, (64, 3)))
+    x = block.chain(x, (80, 1), padding="valid")
+    x = layers.MaxPooling2D(3, strides=2)(block.chain(x, (192, 3), padding="valid"))
     for number, width in enumerate((32, 64, 64)):
         parts = [
-            made.chain(x, (64, 1)),
-            made.chain(x, (48, 1), (64, 5)),
-            made.chain(x, (64, 1), (96, 3), (96, 3)),
-            made.chain(_mean_around(x), (width, 1)),
+            block.chain(x, (64, 1)),
+            block.chain(x, (48, 1), (64, 5)),
+            block.chain(x, (64, 1), (96, 3), (96, 3)),
+            block.chain(_mean_around(x), (width, 1)),
         ]
         x = _mixed(parts, f"mixed{number}")
     parts = [
-        made.chain(x, (384, 3), **_HALVING),
-        made.chain(x, (64, 1), (96, 3), (96, 3), **_HALVING),
+        block.chain(x, (384, 3), **_HALVING),
+        block.chain(x, (64, 1), (96, 3), (96, 3), **_HALVING),
         layers.MaxPooling2D(3, strides=2)(x),
     ]
     x = _mixed(parts, "mixed3")
     for number, width in enumerate((128, 160, 160, 192), 4):
         parts = [
-            made.chain(x, (192, 1)),
-            made.chain(x, (width, 1), (width, (1, 7)), (192, (7, 1))),
-            made.chain(x, (width, 1), (width, (7, 1)), (width, (1, 7)), (width, (7, 1)), (192, (1, 7))),
-            made.chain(_mean_around(x), (192, 1)),
+            block.chain(x, (192, 1)),
+            block.chain(x, (width, 1), (width, (1, 7)), (192, (7, 1))),
+            block.chain(x, (width, 1), (width, (7, 1)), (width, (1, 7)), (width, (7, 1)), (192, (1, 7))),
+            block.chain(_mean_around(x), (192, 1)),
         ]
         x = _mixed(parts, f"mixed{number}")
     parts = [
-        made.chain(x, (192, 1), (320, 3), **_HALVING),
-        made.chain(x, (192, 1), (192, (1, 7)), (192, (7, 1)), (192, 3), **_HALVING),
+        block.chain(x, (192, 1), (320, 3), **_HALVING),
+        block.chain(x, (192, 1), (192, (1, 7)), (192, (7, 1)), (192, 3), **_HALVING),
         layers.MaxPooling2D(3, strides=2)(x),
     ]
     x = _mixed(parts, "mixed8")
     for number in range(2):
-        one = made.chain(x, (320, 1))
-        three = made.chain(x, (384, 1))
-        three = _mixed([made.chain(three, (384, (1, 3))), made.chain(three, (384, (3, 1)))], f"mixed9_{number}")
-        five = made.chain(x, (448, 1), (384, 3))
-        five = _mixed([made.chain(five, (384, (1, 3))), made.chain(five, (384, (3, 1)))], None)
-        x = _mixed([one, three, five, made.chain(_mean_around(x), (192, 1))], f"mixed{9 + number}")
+        one = block.chain(x, (320, 1))
+        three = block.chain(x, (384, 1))
+        three = _mixed([block.chain(three, (384, (1, 3))), block.chain(three, (384, (3, 1)))], f"mixed9_{number}")
+        five = block.chain(x, (448, 1), (384, 3))
+        five = _mixed([block.chain(five, (384, (1, 3))), block.chain(five, (384, (3, 1)))], None)
+        x = _mixed([one, three, five, block.chain(_mean_around(x), (192, 1))], f"mixed{9 + number}")
     end = building.classified(x, request, _HEAD) if request.include_top else _unnamed(x, request)
     whole = "inception_v3_weights_tf_dim_ordering_tf_kernels"
     return building.finished(begin, end, request, f"{whole}.h5", f"{whole}_notop.h5")
@@ -112,7 +112,7 @@ def _xception(request: Request) -> Any:
     if request.input_shape is None:  # of unknown sizes it is not seen that both ways around a block halve them alike
         request = request._replace(input_shape=(299, 299, 3))
     begin = x = building.beginning(request, 299, 71)
-    made = _Numbered()
+    numbered = _Numbered()
     for number, filters, stride in ((1, 32, 2), (2, 64, 1)):
         name = f"block1_conv{number}"
         x = layers.Conv2D(filters, 3, strides=stride, use_bias=False, name=name)(x)
@@ -121,7 +121,7 @@ def _xception(request: Request) -> Any:
         name = f"block{block}"
         widths = {2: (128, 128), 3: (256, 256), 4: (728, 728), 13: (728, 1024)}.get(block, (728, 728, 728))
         shrinks = len(widths) == 2
-        around = made.normalized(x, widths[-1], 1, strides=2, padding="same") if shrinks else x
+        around = numbered.normalized(x, widths[-1], 1, strides=2, padding="same") if shrinks else x
         for number, filters in enumerate(widths, 1):
             one = f"{name}_sepconv{number}"
             if (block, number) != (2, 1):

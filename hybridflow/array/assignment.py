@@ -171,8 +171,8 @@ def _of_all_replicas(variable: Variable, delta: Any) -> Any:
     if axis is None:
         return delta
     is_tensor = isinstance(delta, (Tensor, Variable))
-    own = as_tensor(delta, "assign", None if is_tensor else variable.dtype)
-    return builder.all_reduce(own, axis=axis.name, size=axis.size, reduce="sum")
+    delta_here = as_tensor(delta, "assign", None if is_tensor else variable.dtype)
+    return builder.all_reduce(delta_here, axis=axis.name, size=axis.size, reduce="sum")
 
 
 def _updated(variable: Variable, op: Callable[..., Tensor], delta: Any) -> Variable:

@@ -91,12 +91,12 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
     """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, k) for k in kind)
-    found = to_dtype(dtype, "isdtype")
+    dtype_known = to_dtype(dtype, "isdtype")
     if not isinstance(kind, str):
-        return found == to_dtype(kind, "isdtype")
+        return dtype_known == to_dtype(kind, "isdtype")
     if kind not in _KINDS:
         raise ArgumentError("isdtype", f"{kind!r} is no kind; the kinds are {', '.join(map(repr, _KINDS))}.")
-    return _KINDS[kind](found)
+    return _KINDS[kind](dtype_known)
 
 
 @dataclass(frozen=True)
@@ -131,11 +131,11 @@ def finfo(dtype: DTypeLike, /) -> FloatInfo:
     >>> hf.finfo(hf.float32).eps
     1.1920928955078125e-07
     """
-    found = _dtype_of(dtype, "finfo")
-    if not dtypes.is_inexact(dtypes.wide_dtype(found)):
-        raise DTypeError("finfo", f"{found} is not a float dtype.")
-    found = dtypes.part_dtype(found)
-    limits = ml_dtypes.finfo(found)
+    known_dtype = _dtype_of(dtype, "finfo")
+    if not dtypes.is_inexact(dtypes.wide_dtype(known_dtype)):
+        raise DTypeError("finfo", f"{known_dtype} is not a float dtype.")
+    known_dtype = dtypes.part_dtype(known_dtype)
+    limits = ml_dtypes.finfo(known_dtype)
     return FloatInfo(
         bits=int(limits.bits),
         eps=float(limits.eps),
@@ -144,7 +144,7 @@ def finfo(dtype: DTypeLike, /) -> FloatInfo:
         smallest_normal=float(limits.smallest_normal),
         tiny=float(limits.tiny),
         resolution=float(limits.resolution),
-        dtype=found,
+        dtype=known_dtype,
     )
 
 
@@ -164,7 +164,7 @@ def iinfo(dtype: DTypeLike, /) -> Any:
     >>> hf.iinfo(hf.int8).max
     127
     """
-    found = _dtype_of(dtype, "iinfo")
-    if not dtypes.is_integer(dtypes.wide_dtype(found)):
-        raise DTypeError("iinfo", f"{found} is not an integer dtype.")
-    return ml_dtypes.iinfo(found) if dtypes.is_stored(found) else np.iinfo(found)
+    known_dtype = _dtype_of(dtype, "iinfo")
+    if not dtypes.is_integer(dtypes.wide_dtype(known_dtype)):
+        raise DTypeError("iinfo", f"{known_dtype} is not an integer dtype.")
+    return ml_dtypes.iinfo(known_dtype) if dtypes.is_stored(known_dtype) else np.iinfo(known_dtype)

@@ -158,10 +158,10 @@ class Source:
         values = multiply(radius, cos(multiply(v, 2.0 * math.pi)))
         return cast(add(multiply(values, stddev), mean), out_dtype)
 
-    def _complex_normal(self, shape: Any, mean: ArrayLike, stddev: ArrayLike, found: Any) -> Tensor:
+    def _complex_normal(self, shape: Any, mean: ArrayLike, stddev: ArrayLike, dtype: Any) -> Tensor:
         check_scale("random.normal", "stddev", stddev)
-        shape, mean, stddev = parameters_of("random.normal", shape, found, mean=mean, stddev=stddev)
-        u, v = self._units(shape, dtypes.part_dtype(found), 2)
+        shape, mean, stddev = parameters_of("random.normal", shape, dtype, mean=mean, stddev=stddev)
+        u, v = self._units(shape, dtypes.part_dtype(dtype), 2)
         radius, angle = sqrt(negative(log(subtract(1.0, u)))), multiply(v, 2.0 * math.pi)
         values = complex(multiply(radius, cos(angle)), multiply(radius, sin(angle)))
         return add(multiply(values, stddev), mean)

@@ -121,10 +121,10 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
      [1. 1. 0.]
      [1. 1. 1.]]
     """
-    found = default_float if dtype is None else to_dtype(dtype, "tri")
+    result_dtype = default_float if dtype is None else to_dtype(dtype, "tri")
     shape = to_shape((N, N if M is None else M), "tri")
     offset = type_rules.integer("tri", "k", k)
-    return cast(greater_equal(add(iota(shape, 0, default_int), offset), iota(shape, 1, default_int)), found)
+    return cast(greater_equal(add(iota(shape, 0, default_int), offset), iota(shape, 1, default_int)), result_dtype)
 
 
 @operation

@@ -156,10 +156,10 @@ def _weights(stage: str, weights: ArrayLike, x: Tensor) -> Tensor | None:
     """Weights along one axis, in the dtype of their sums."""
     if weights is None:
         return None
-    found = as_tensor(weights, stage)
-    if found.shape != x.shape:
-        raise ShapeError(stage, f"the weights {found.type} do not have the shape of {x.type}.")
-    return reshape_to(cast(found, sum_dtype(found.dtype)), (product(x.shape),))
+    weights_known = as_tensor(weights, stage)
+    if weights_known.shape != x.shape:
+        raise ShapeError(stage, f"the weights {weights_known.type} do not have the shape of {x.type}.")
+    return reshape_to(cast(weights_known, sum_dtype(weights_known.dtype)), (product(x.shape),))
 
 
 @operation

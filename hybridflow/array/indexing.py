@@ -360,12 +360,14 @@ def _linear_index(indices: list[Tensor], extents: Shape, x: Tensor) -> Tensor:
 
 
 def _indices(indices: ArrayLike, stage: str) -> Tensor:
-    found = as_tensor(indices, stage)
+    positions = as_tensor(indices, stage)
     if isinstance(indices, (list, tuple)) and len(indices) == 0:
-        return cast(found, default_int)
-    if not dtypes.is_integer(found.dtype):
-        raise DTypeError(stage, f"the indices are {found.type}; they must be integers. Convert them with hf.astype.")
-    return found if found.dtype in (dtypes.int32, dtypes.int64) else _signed(found)
+        return cast(positions, default_int)
+    if not dtypes.is_integer(positions.dtype):
+        raise DTypeError(
+            stage, f"the indices are {positions.type}; they must be integers. Convert them with hf.astype."
+        )
+    return positions if positions.dtype in (dtypes.int32, dtypes.int64) else _signed(positions)
 
 
 def _signed(indices: Tensor) -> Tensor:

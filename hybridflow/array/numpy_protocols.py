@@ -178,11 +178,11 @@ def _binding(theirs: Any, method: str, ours: Callable[..., Any], count: int, giv
     needed = [p for p in parameters.values() if p.default is p.empty and p.kind is not p.KEYWORD_ONLY]
     by_position = count if names is None else min(count, len(needed))
     positional: list[int | str] = list(range(by_position))
-    given: dict[str, int | str] = dict(zip((names or ())[by_position:], range(by_position, count)))
-    given.update(zip(given_names, given_names))
+    by_name: dict[str, int | str] = dict(zip((names or ())[by_position:], range(by_position, count)))
+    by_name.update(zip(given_names, given_names))
     keywords: dict[str, int | str] = {}
     without: list[tuple[str, int | str]] = []
-    for key, source in given.items():
+    for key, source in by_name.items():
         renamed = key if key in parameters else _RENAMED.get(key, key)
         if renamed in parameters and parameters[renamed].kind is not inspect.Parameter.POSITIONAL_ONLY:
             keywords[renamed] = source
@@ -195,7 +195,7 @@ def _binding(theirs: Any, method: str, ours: Callable[..., Any], count: int, giv
         signature.bind(*positional, **keywords)
     except TypeError as error:
         fault = str(error)
-    is_same = fault is None and not given and len(positional) == count
+    is_same = fault is None and not by_name and len(positional) == count
     return _Binding(tuple(positional), tuple(keywords.items()), tuple(without), fault, is_same)
 
 

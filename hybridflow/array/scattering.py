@@ -44,8 +44,8 @@ def added_at(x: Tensor, indices: ArrayLike, updates: ArrayLike) -> Tensor:
     chosen = getitem(reshape_to(iota((count,), 0, default_int), x.shape), key)
     values = expand(as_tensor(updates, "scatter_nd", x.dtype), chosen.shape)
     size = (product(chosen.shape),)
-    found = scatter_add(reshape_to(x, (count,)), reshape_to(chosen, size), reshape_to(cast(values, x.dtype), size))
-    return reshape_to(found, x.shape)
+    added = scatter_add(reshape_to(x, (count,)), reshape_to(chosen, size), reshape_to(cast(values, x.dtype), size))
+    return reshape_to(added, x.shape)
 
 
 def set_at(x: Tensor, indices: ArrayLike, updates: ArrayLike) -> Tensor:
@@ -90,20 +90,20 @@ def subtracted_at(x: Tensor, indices: ArrayLike, updates: ArrayLike) -> Tensor:
 
 def rows_added(x: Tensor, slices: Any) -> Tensor:
     """``x`` with rows added to those at their indices.  Raises ArgumentTypeError for other than slices."""
-    given = _slices(slices)
-    return scatter_add(x, given.indices, given.values)
+    sparse = _slices(slices)
+    return scatter_add(x, sparse.indices, sparse.values)
 
 
 def rows_subtracted(x: Tensor, slices: Any) -> Tensor:
     """``x`` with rows subtracted from those at their indices; raises as ``rows_added`` does."""
-    given = _slices(slices)
-    return scatter_add(x, given.indices, negative(given.values))
+    sparse = _slices(slices)
+    return scatter_add(x, sparse.indices, negative(sparse.values))
 
 
 def rows_set(x: Tensor, slices: Any) -> Tensor:
     """``x`` with other rows at their indices; raises as ``rows_added`` does."""
-    given = _slices(slices)
-    return updated(x, given.indices, given.values)
+    sparse = _slices(slices)
+    return updated(x, sparse.indices, sparse.values)
 
 
 def rows_multiplied(x: Tensor, slices: Any) -> Tensor:
@@ -121,22 +121,22 @@ def rows_divided(x: Tensor, slices: Any) -> Tensor:
 def _quotient(x: Tensor, y: Tensor) -> Tensor:
     if not is_integer(x.dtype):
         return divide(x, y)
-    found = floor_divide(x, y)
-    is_below = logical_and(not_equal(multiply(found, y), x), less(found, 0))
-    return add(found, cast(is_below, x.dtype))
+    quotient = floor_divide(x, y)
+    is_below = logical_and(not_equal(multiply(quotient, y), x), less(quotient, 0))
+    return add(quotient, cast(is_below, x.dtype))
 
 
-def _factors(x: Tensor, given: IndexedSlices) -> tuple[Tensor, Tensor]:
+def _factors(x: Tensor, sparse: IndexedSlices) -> tuple[Tensor, Tensor]:
     """The first of all rows that are given for each row of ``x``, and the product of the others, 1 where there are
     none: along the rows in the order of their indices, products of runs of equal ones that double in length."""
-    count = given.indices.shape[0]
+    count = sparse.indices.shape[0]
     one = full_like(x, 1)
     if not isinstance(count, int):
         raise SymbolicExtentError("scatter", f"how many rows are given, {count}, is open; products need a number.")
     if count < 2:
-        return updated(one, given.indices, given.values), one
-    order = argsort(given.indices)
-    places, rows = getitem(given.indices, order), getitem(given.values, order)
+        return updated(one, sparse.indices, sparse.values), one
+    order = argsort(sparse.indices)
+    places, rows = getitem(sparse.indices, order), getitem(sparse.values, order)
     first = updated(one, flip(places), flip(rows, axis=0))
     products = concat([full_like(rows[:1], 1), where(_same(places, 1, x.ndim), rows[1:], 1)], axis=0)
     step = 1
@@ -156,27 +156,27 @@ def _same(places: Tensor, step: int, ndim: int) -> Tensor:
 
 def rows_set_in_batch(x: Tensor, slices: Any) -> Tensor:
     """``x`` with other rows at the indices within each part of a batch; raises as ``rows_added`` does."""
-    given = _slices(slices)
-    shape = given.indices.shape
+    sparse = _slices(slices)
+    shape = sparse.indices.shape
     if len(shape) > x.ndim:
-        raise ShapeError("scatter", f"the indices {given.indices.type} have more axes than {x.type}.")
+        raise ShapeError("scatter", f"the indices {sparse.indices.type} have more axes than {x.type}.")
     parts = [iota(shape, axis, default_int) for axis in range(len(shape) - 1)]
-    return updated(x, (*parts, given.indices), given.values)
+    return updated(x, (*parts, sparse.indices), sparse.values)
 
 
 def rows_largest(x: Tensor, slices: Any) -> Tensor:
     """``x`` with the largest of its rows and those that are given for them; raises as ``rows_added`` does."""
-    given = _slices(slices)
-    return largest_at(x, expand_dims(given.indices, -1), given.values)
+    sparse = _slices(slices)
+    return largest_at(x, expand_dims(sparse.indices, -1), sparse.values)
 
 
 def rows_smallest(x: Tensor, slices: Any) -> Tensor:
     """``x`` with the smallest of its rows and those that are given for them; raises as ``rows_added`` does."""
-    given = _slices(slices)
-    return smallest_at(x, expand_dims(given.indices, -1), given.values)
+    sparse = _slices(slices)
+    return smallest_at(x, expand_dims(sparse.indices, -1), sparse.values)
 
 
-def _slices(given: Any) -> IndexedSlices:
-    if not isinstance(given, IndexedSlices):
-        raise ArgumentTypeError("scatter", f"{type(given).__name__} is no IndexedSlices(values, indices).")
-    return given
+def _slices(sparse: Any) -> IndexedSlices:
+    if not isinstance(sparse, IndexedSlices):
+        raise ArgumentTypeError("scatter", f"{type(sparse).__name__} is no IndexedSlices(values, indices).")
+    return sparse

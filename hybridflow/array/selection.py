@@ -233,8 +233,8 @@ def repeat(
         wanted = type_rules.extent("repeat", "size", size)
         return _repeated(x, as_tensor(repeats, "repeat", default_int), axis, wanted, fill_value)
     if isinstance(repeats, Tensor) and repeats._known() is None:
-        given = as_tensor(repeats, "repeat", default_int)
-        total = _total(given) * (x.shape[axis] if given.size == 1 else 1)
+        repeats_of = as_tensor(repeats, "repeat", default_int)
+        total = _total(repeats_of) * (x.shape[axis] if repeats_of.size == 1 else 1)
         wanted = total._to_extent(
             lambda: TraceError(
                 "repeat",
@@ -242,7 +242,7 @@ def repeat(
                 "repeat(x, repeats, size=...), or call it outside of the traced function.",
             )
         )
-        return _repeated(x, given, axis, type_rules.extent("repeat", "shape", wanted), fill_value)
+        return _repeated(x, repeats_of, axis, type_rules.extent("repeat", "shape", wanted), fill_value)
     extent = x.shape[axis]
     counts = to_shape(repeats, "repeat")
     if len(counts) == 1:

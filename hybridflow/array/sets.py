@@ -79,8 +79,8 @@ def _unique(
     follows = asked[0] or now().trace is not None or any(tape.tracks(x) for tape in now().tapes)
     flags = (follows, *asked[1:])
     options: Any = dict(zip(("return_index", "return_inverse", "return_counts"), flags))
-    found: Any = np.unique(array, axis=axis, equal_nan=equal_nan, **options)
-    parts = iter(found if True in flags else (found,))
+    results: Any = np.unique(array, axis=axis, equal_nan=equal_nan, **options)
+    parts = iter(results if True in flags else (results,))
     plain = next(parts)
     first, inverse, counts = (np.asarray(next(parts), np.int64) if flag else np.zeros(0, np.int64) for flag in flags)
     indices = from_numpy(first, stage)
@@ -139,13 +139,13 @@ def unique(
     asked = (first, inverse, counts)
     equal_nan = type_rules.flag("unique", "equal_nan", equal_nan)
     if size is None:
-        found = _unique(x, "unique", None, None, along, equal_nan, asked)
+        parts_of_unique = _unique(x, "unique", None, None, along, equal_nan, asked)
     elif along is not None:
         raise ArgumentError("unique", "size is for single elements. Expected no axis with it.")
     else:
-        found = UniqueAll(*unique_parts(x, type_rules.extent("unique", "size", size), fill_value, equal_nan))
-    more = [part for part, wanted in zip(found[1:], asked) if wanted]
-    return (found.values, *more) if more else found.values
+        parts_of_unique = UniqueAll(*unique_parts(x, type_rules.extent("unique", "size", size), fill_value, equal_nan))
+    more = [part for part, wanted in zip(parts_of_unique[1:], asked) if wanted]
+    return (parts_of_unique.values, *more) if more else parts_of_unique.values
 
 
 @entered
@@ -192,8 +192,8 @@ def unique_counts(x: ArrayLike, /, *, size: int | None = None, fill_value: Any =
     >>> hf.unique_counts([3, 1, 3], size=3)
     UniqueCounts(values=<Tensor i64[3] cpu> [1 3 1], counts=<Tensor i64[3] cpu> [1 2 0])
     """
-    found = _unique(x, "unique_counts", size, fill_value, asked=(False, False, True))
-    return UniqueCounts(found.values, found.counts)
+    parts_of_unique = _unique(x, "unique_counts", size, fill_value, asked=(False, False, True))
+    return UniqueCounts(parts_of_unique.values, parts_of_unique.counts)
 
 
 @entered
@@ -213,8 +213,8 @@ def unique_inverse(x: ArrayLike, /, *, size: int | None = None, fill_value: Any 
     >>> hf.unique_inverse([3, 1, 3])
     UniqueInverse(values=<Tensor i64[2] cpu> [1 3], inverse_indices=<Tensor i64[3] cpu> [1 0 1])
     """
-    found = _unique(x, "unique_inverse", size, fill_value, asked=(False, True, False))
-    return UniqueInverse(found.values, found.inverse_indices)
+    parts_of_unique = _unique(x, "unique_inverse", size, fill_value, asked=(False, True, False))
+    return UniqueInverse(parts_of_unique.values, parts_of_unique.inverse_indices)
 
 
 @entered

@@ -56,18 +56,18 @@ def reshape(x: ArrayLike, /, shape: ShapeLike, *, copy: bool | None = None) -> T
     if isinstance(shape, np.ndarray) or type(shape) is Tensor:
         shape = np.asarray(shape).tolist()
     is_several = isinstance(shape, (tuple, list)) or (isinstance(shape, Tensor) and shape.ndim == 1)
-    given: tuple[Any, ...] = tuple(shape) if is_several else (shape,)  # type: ignore[arg-type]
-    given = tuple([extent._to_extent() if isinstance(extent, Tensor) else extent for extent in given])
+    extents: tuple[Any, ...] = tuple(shape) if is_several else (shape,)  # type: ignore[arg-type]
+    extents = tuple([extent._to_extent() if isinstance(extent, Tensor) else extent for extent in extents])
     if x._is_shapeless:
-        x = x._of_shape(given)
-    unknown = [k for k, extent in enumerate(given) if not isinstance(extent, Dim) and extent == -1]
+        x = x._of_shape(extents)
+    unknown = [k for k, extent in enumerate(extents) if not isinstance(extent, Dim) and extent == -1]
     if len(unknown) > 1:
-        raise ShapeError("reshape", f"only one extent of {given} may be -1.")
+        raise ShapeError("reshape", f"only one extent of {extents} may be -1.")
     if unknown:
-        rest = to_shape(given[: unknown[0]] + given[unknown[0] + 1 :], "reshape")
-        wanted = (*rest[: unknown[0]], _missing_extent(x, rest, given), *rest[unknown[0] :])
+        rest = to_shape(extents[: unknown[0]] + extents[unknown[0] + 1 :], "reshape")
+        wanted = (*rest[: unknown[0]], _missing_extent(x, rest, extents), *rest[unknown[0] :])
     else:
-        wanted = to_shape(given, "reshape")
+        wanted = to_shape(extents, "reshape")
     if product(x.shape) != product(wanted):
         raise ShapeError(
             "reshape",
@@ -81,15 +81,15 @@ def _text(shape: Shape) -> str:
     return f"[{','.join(map(str, shape))}]"
 
 
-def _missing_extent(x: Tensor, rest: Shape, given: tuple[Any, ...]) -> Extent:
+def _missing_extent(x: Tensor, rest: Shape, extents: tuple[Any, ...]) -> Extent:
     """The extent that makes ``rest`` hold the size of ``x``."""
     size, known = product(x.shape), product(rest)
     if known == 0:
-        raise ShapeError("reshape", f"-1 in {given} is not determined: the other extents hold no elements.")
+        raise ShapeError("reshape", f"-1 in {extents} is not determined: the other extents hold no elements.")
     whole = size // known
     if whole * known == size:
         return whole
-    raise ShapeError("reshape", f"{x.type} cannot take the shape {given}: {size} is not a multiple of {known}.")
+    raise ShapeError("reshape", f"{x.type} cannot take the shape {extents}: {size} is not a multiple of {known}.")
 
 
 @operation
@@ -292,8 +292,8 @@ def broadcast_shapes(*shapes: Any) -> Shape:
     (3, 4)
     """
     result: Shape = ()
-    for given in shapes:
-        shape = to_shape(given, "broadcast_shapes")
+    for one in shapes:
+        shape = to_shape(one, "broadcast_shapes")
         try:
             result = _broadcast_shapes(result, shape)
         except ValueError:
@@ -322,8 +322,8 @@ def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
     """
     if not arrays:
         return ()
-    given = [as_tensor(a, "broadcast_arrays") for a in arrays]
-    return tuple([fresh(out, x) for out, x in zip(broadcast_all("broadcast_arrays", given), given)])
+    tensors = [as_tensor(a, "broadcast_arrays") for a in arrays]
+    return tuple([fresh(out, x) for out, x in zip(broadcast_all("broadcast_arrays", tensors), tensors)])
 
 
 @operation
@@ -547,13 +547,15 @@ def rot90(x: ArrayLike, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     first, second, *more = (type_rules.axis("rot90", x.type, axis) for axis in (*axes, *(0,) * (2 - len(axes))))
     if first == second or more or len(axes) != 2:
         raise ArgumentError("rot90", f"axes are {tuple(axes)}. Expected two of them.")
-    turns = type_rules.integer("rot90", "k", k) % 4
-    if turns == 0:
+    quarter_turns = type_rules.integer("rot90", "k", k) % 4
+    if quarter_turns == 0:
         return exclusive(x)
-    if turns == 2:
+    if quarter_turns == 2:
         return flip(x, (first, second))
     order = [second if axis == first else first if axis == second else axis for axis in range(x.ndim)]
-    return _transpose(flip(x, second), tuple(order)) if turns == 1 else flip(_transpose(x, tuple(order)), second)
+    return (
+        _transpose(flip(x, second), tuple(order)) if quarter_turns == 1 else flip(_transpose(x, tuple(order)), second)
+    )
 
 
 @operation
@@ -579,7 +581,7 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Tensor:
         if isinstance(shift, (tuple, list)):
             raise ArgumentError("roll", "several shifts need as many axes.")
         return reshape_to(roll(reshape_to(x, (product(x.shape),)), shift, 0), x.shape)
-    given = x
+    original = x
     shifts, axes = (v if isinstance(v, (tuple, list)) else (v,) for v in (shift, axis))
     if len(shifts) == 1:
         shifts = tuple(shifts) * len(axes)
@@ -591,7 +593,7 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Tensor:
         cut = _turned(type_rules.whole("roll", "shift", by) * -1, extent) if extent != 0 else 0
         if cut != 0:
             x = apply(TABLE["concat"], slice_axis(x, k, cut, extent), slice_axis(x, k, 0, cut), axis=k)
-    return fresh(x, given)
+    return fresh(x, original)
 
 
 def _turned(position: Extent, extent: Extent) -> Extent:
@@ -665,10 +667,10 @@ def pad(x: ArrayLike, paddings: Any, mode: str = "constant", constant_values: An
         return _padded(x, low, high, constant_values)
     if mode not in ("reflect", "symmetric", "edge"):
         raise ArgumentError("pad", f"mode is {mode!r}; it must be 'constant', 'reflect', 'symmetric' or 'edge'.")
-    given = x
+    original = x
     for k, (before, after) in enumerate(pairs):
         x = _pad_mirrored(x, k, int(before), int(after), mode)
-    return fresh(x, given)
+    return fresh(x, original)
 
 
 def _padding_pairs(paddings: Any, x: Tensor) -> list[Shape]:

@@ -153,8 +153,8 @@ def _reshape(self: Any, *shape: Any, order: str = "C") -> Tensor:
 
 def _transpose(self: Any, *axes: Any) -> Tensor:
     """See ``hf.permute_dims``; the axes come as one tuple or one by one, and none of them reverses all."""
-    given = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
-    return shapes.permute_dims(self, tuple(given) if given else None)
+    order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+    return shapes.permute_dims(self, tuple(order) if order else None)
 
 
 def _squeeze(self: Any, axis: AxisLike = None) -> Tensor:

@@ -40,8 +40,8 @@ def _axes(stage: str, x: Tensor, size: Any, axis: AxisLike) -> tuple[Each, Each]
     if axis is None:
         axes = tuple(range(x.ndim))
     else:
-        given = axis if isinstance(axis, (list, tuple)) else (axis,)
-        axes = tuple(type_rules.axis(stage, x.type, a) for a in given)
+        axes_listed = axis if isinstance(axis, (list, tuple)) else (axis,)
+        axes = tuple(type_rules.axis(stage, x.type, a) for a in axes_listed)
     if axis is None and not isinstance(size, (list, tuple)) and x.ndim != 1:
         raise ArgumentError(stage, f"a window of {size!r} for {x.type}. Say along which axis it slides.")
     return axes, _each(stage, "window_shape", size, len(axes))
@@ -200,10 +200,10 @@ def _pairs(stage: str, padding: Any, x: Tensor, axes: Each, spans: Each, steps: 
         return pairs
     if isinstance(padding, str) or len(padding) != len(axes) or builtins.any(np.shape(p) != (2,) for p in padding):
         raise ArgumentError(stage, f"padding is {padding!r}. Expected 'valid', 'same' or a pair for each axis.")
-    found = [tuple(type_rules.integer(stage, "padding", n) for n in pair) for pair in padding]
-    if builtins.any(n < 0 for pair in found for n in pair):
+    pair_list = [tuple(type_rules.integer(stage, "padding", n) for n in pair) for pair in padding]
+    if builtins.any(n < 0 for pair in pair_list for n in pair):
         raise ArgumentError(stage, f"padding is {padding!r}. Expected numbers of 0 or more.")
-    return [(low, high) for low, high in found]
+    return [(low, high) for low, high in pair_list]
 
 
 def _reduced(

@@ -145,15 +145,15 @@ class Pass(native_tape.BackwardPass):
                     return None  # a GPU has it
             results = self.program(*residuals)
 
-        def found(k: int) -> Tensor:
+        def cotangent_of(k: int) -> Tensor:
             return results[k] if k >= 0 else values[~k]
 
         return [
-            lazy_sum(k.type, mapped(found, k.terms), None if k.dense is None else found(k.dense))
+            lazy_sum(k.type, mapped(cotangent_of, k.terms), None if k.dense is None else cotangent_of(k.dense))
             if isinstance(k, RowIndices)
             else None
             if k is None
-            else found(k)
+            else cotangent_of(k)
             for k in self.positions
         ]
 

@@ -36,8 +36,8 @@ def through(record: Record, tangents: Sequence[Any]) -> list[Any]:
     pairs = [(share, t) for share, t in zip(shares, tangents) if share is not None and t is not None]
     if not pairs or not floats:
         return [None] * len(cotangents)
-    found = iter(tape.gradient([share for share, _ in pairs], floats, [t for _, t in pairs]))
-    return [None if g is None else next(found) for g in cotangents]
+    pulled_back = iter(tape.gradient([share for share, _ in pairs], floats, [t for _, t in pairs]))
+    return [None if g is None else next(pulled_back) for g in cotangents]
 
 
 def pushed_through(records: Sequence[Record], seeds: Sequence[tuple[Any, Any]], targets: Sequence[Any]) -> list[Any]:
@@ -92,14 +92,14 @@ class ForwardAccumulator:
         stage = "ForwardAccumulator"
         leaves, structure = pytree.flatten(primals)
         try:
-            given = pytree.flatten_up_to(structure, tangents, "tangents")
+            tangent_leaves = pytree.flatten_up_to(structure, tangents, "tangents")
         except ValueError as error:
             raise ArgumentError(stage, f"{error}, as in the primals.") from None
         self._recording = self._used = False
         self._tangents: dict[int, tuple[Any, Tensor]] = {}  # of values, by id
         self._variables: dict[int, tuple[Variable, Tensor]] = {}
         self._primals: list[Record] = []  # what has a derivative of its own, and outputs that may get more
-        for k, (leaf, (_, tangent)) in enumerate(zip(leaves, given)):
+        for k, (leaf, (_, tangent)) in enumerate(zip(leaves, tangent_leaves)):
             path = pytree.paths(structure, "primals")[k]
             if not isinstance(leaf, (Tensor, Variable)):
                 raise ArgumentTypeError(

@@ -57,8 +57,8 @@ def _tensors(stage: str, result: Any) -> tuple[list[Tensor], pytree.Structure]:
     return tensors, structure
 
 
-def _zeros(found: Sequence[Tensor | None], like: Sequence[Any]) -> list[Tensor]:
-    return [builder.full(0, x.type) if t is None else t for t, x in zip(found, like)]
+def _zeros(tangents: Sequence[Tensor | None], like: Sequence[Any]) -> list[Tensor]:
+    return [builder.full(0, x.type) if t is None else t for t, x in zip(tangents, like)]
 
 
 def _primals(stage: str, primals: Any) -> tuple[Any, ...]:
@@ -71,11 +71,11 @@ def _matching(stage: str, values: Any, tangents: Any, what: str) -> list[Tensor]
     """Tangents or cotangents, one for each tensor among ``values``."""
     leaves, structure = pytree.flatten(values)
     try:
-        given = pytree.flatten_up_to(structure, tangents, "tangents")
+        tangent_leaves = pytree.flatten_up_to(structure, tangents, "tangents")
     except ValueError as error:
         raise ArgumentError(stage, f"{error}, as in the {what}.") from None
     paths = pytree.paths(structure, what)
-    return [checked_tangent(stage, x, t, path) for x, (_, t), path in zip(leaves, given, paths)]
+    return [checked_tangent(stage, x, t, path) for x, (_, t), path in zip(leaves, tangent_leaves, paths)]
 
 
 @entered

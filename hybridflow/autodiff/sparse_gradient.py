@@ -58,13 +58,13 @@ def shows_beside(rows: SparseGrad) -> bool:
 _shown: set[bool] = set()
 
 
-def lazy_sum(type: TensorType, terms: Terms, made: Tensor | None = None) -> Tensor:
-    """A tensor that is densified on first read; ``made`` is the dense tensor, if there is one already."""
+def lazy_sum(type: TensorType, terms: Terms, dense: Tensor | None = None) -> Tensor:
+    """A tensor that is densified on first read; ``dense`` is the dense tensor, if there is one already."""
     stand_ins = mapped(_stand_in, terms)  # whatever is assigned to items of the tensors meanwhile
 
     def array() -> object:
-        if made is not None:
-            return made._array
+        if dense is not None:
+            return dense._array
         with suspended():
             return densify(builder, type, stand_ins)._array
 
@@ -122,8 +122,8 @@ def slices_of(gradient: Tensor) -> IndexedSlices | None:
         return None
     inner = gradient.shape[1:]
     with suspended() if traced is None else nullcontext():
-        places = [reshape_to(found.indices, (product(found.indices.shape),)) for found in lookups(terms)]
-        rows = [reshape_to(found.rows, (product(found.indices.shape), *inner)) for found in lookups(terms)]
+        places = [reshape_to(lookup.indices, (product(lookup.indices.shape),)) for lookup in lookups(terms)]
+        rows = [reshape_to(lookup.rows, (product(lookup.indices.shape), *inner)) for lookup in lookups(terms)]
         values, indices = (x[0] if len(x) == 1 else builder.concat(*x, axis=0) for x in (rows, places))
     result: IndexedSlices = _indexed_slices().IndexedSlices(values, indices, gradient.shape)
     return result

@@ -393,15 +393,15 @@ class GradientTape(Recording):
     _gradient = gradient
 
     @staticmethod
-    def _tell_apart(found: list[Tensor | None], given: Sequence[Any]) -> None:
+    def _tell_apart(gradients: list[Tensor | None], sources: Sequence[Any]) -> None:
         """Let each gradient be an object of its own, where one value is that of several sources, or was given."""
-        if len(found) == 1 and not given:
+        if len(gradients) == 1 and not sources:
             return
-        seen = {id(weight) for weight in given}
-        for k, gradient in enumerate(found):
+        seen = {id(weight) for weight in sources}
+        for k, gradient in enumerate(gradients):
             if gradient is not None:
                 if id(gradient) in seen:
-                    found[k] = exclusive(gradient)
+                    gradients[k] = exclusive(gradient)
                 seen.add(id(gradient))
 
     def _check_mode(self, unconnected: str) -> None:
@@ -615,8 +615,8 @@ class GradientTape(Recording):
         def cotangents(seed: list[Tensor]) -> list[Tensor | None]:
             return self._run_backward([(target, seed[0])], sources)
 
-        rows, own = examples.over_examples("jacobian", cotangents, [seeds], size, together=together)
-        return [None if x is None else axis_to_front(builder, x, flag, size) for x, flag in zip(rows, own)]
+        rows, is_batched = examples.over_examples("jacobian", cotangents, [seeds], size, together=together)
+        return [None if x is None else axis_to_front(builder, x, flag, size) for x, flag in zip(rows, is_batched)]
 
     # Explanations
 

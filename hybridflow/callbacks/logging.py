@@ -47,18 +47,18 @@ class CSVLogger(Callback):
             self._write([])
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        found = {"epoch": epoch, **(logs or {})}
+        row = {"epoch": epoch, **(logs or {})}
         names = ["epoch", *sorted(logs or ())]
         if not any(name.startswith("val_") for name in names):
             names += [f"val_{name}" for name in names[1:]]  # later epochs may be validated
         new = [name for name in names if name not in self._names]
-        if new and (not self._names or not set(found) <= set(self._names)):
+        if new and (not self._names or not set(row) <= set(self._names)):
             _, rows = self._rows()
             self._names += new
-            self._write([*rows, found])
+            self._write([*rows, row])
             return
         with writing_to(self.filename), open(self.filename, "a", newline="") as file:
-            self._writer(file).writerow(found)
+            self._writer(file).writerow(row)
 
     def _rows(self) -> tuple[list[str], list[dict[str, Any]]]:
         """The names in the first line, and the rows below."""

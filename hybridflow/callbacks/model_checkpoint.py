@@ -76,12 +76,12 @@ class ModelCheckpoint(Watching):
             if value is None or not self.is_better(value, self.best):
                 return
             self.best = value
-        given = {**(logs or {}), "epoch": epoch + 1} | ({} if batch is None else {"batch": batch + 1})
+        values = {**(logs or {}), "epoch": epoch + 1} | ({} if batch is None else {"batch": batch + 1})
         try:
-            path = self.filepath.format(**given)
+            path = self.filepath.format(**values)
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise ArgumentError(
-                "ModelCheckpoint", f"filepath is {self.filepath!r}: {error!r}; logged are {', '.join(given)}."
+                "ModelCheckpoint", f"filepath is {self.filepath!r}: {error!r}; logged are {', '.join(values)}."
             ) from None
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         if self.save_weights_only:

@@ -189,8 +189,8 @@ class LearningRateScheduler(Callback):
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         rate = _rate(self.model, "LearningRateScheduler")
-        given = (epoch, float(rate))
-        new = self.schedule(*given[: _most_arguments(self.schedule)])
+        arguments = (epoch, float(rate))
+        new = self.schedule(*arguments[: _most_arguments(self.schedule)])
         if not isinstance(new, (int, float)) and getattr(new, "size", 0) != 1:
             raise ArgumentTypeError("LearningRateScheduler", f"the schedule returned {new!r}; it must be a number.")
         rate.assign(float(new))

@@ -108,15 +108,15 @@ class TensorBoard(Callback):
             self._write("validation", "evaluation_", logs, int(optimizer.iterations), "_vs_iterations")
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        given = dict(logs or {})
-        seen = {name.removeprefix("val_"): given.pop(name) for name in list(given) if name.startswith("val_")}
+        values = dict(logs or {})
+        seen = {name.removeprefix("val_"): values.pop(name) for name in list(values) if name.startswith("val_")}
         if self.model.optimizer is not None:
-            given["learning_rate"] = float(self.model.optimizer.learning_rate)
+            values["learning_rate"] = float(self.model.optimizer.learning_rate)
         if self.write_steps_per_second:
             now = time.perf_counter()
-            given["steps_per_second"] = (self._batches - self._first) / (now - self._begun)
+            values["steps_per_second"] = (self._batches - self._first) / (now - self._begun)
             self._first, self._begun = self._batches, now
-        self._write("train", "epoch_", given, epoch)
+        self._write("train", "epoch_", values, epoch)
         if seen:
             self._write("validation", "epoch_", seen, epoch)
         if self.write_graph and not self._has_shown:

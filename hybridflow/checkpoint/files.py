@@ -29,7 +29,7 @@ import ml_dtypes
 import numpy as np
 
 from hybridflow.core import processes
-from hybridflow.core.locked_files import begin_part, abandoned_part
+from hybridflow.core.locked_files import abandoned_part, begin_part
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.errors import CheckpointError
 from hybridflow.runtime.checksums import crc32, joined
@@ -144,7 +144,9 @@ def _drop_parts(target: Path) -> None:
             if match is None:
                 continue
             part = target.with_name(entry)
-            with abandoned_part(part) if match[2] else contextlib.nullcontext(not _is_running(int(match[1]))) as is_left:
+            with (
+                abandoned_part(part) if match[2] else contextlib.nullcontext(not _is_running(int(match[1]))) as is_left
+            ):
                 if is_left:
                     with contextlib.suppress(OSError):
                         part.unlink()

@@ -51,13 +51,13 @@ class Writing:
         """Write the piece of this process, in any thread.  ``finish`` raises what went wrong."""
         try:
             self._mine.parent.mkdir(parents=True, exist_ok=True)
-            own: dict[str, np.ndarray] = {}
+            arrays: dict[str, np.ndarray] = {}
             for name, runs in self._runs().items():
                 for file, begin, end in runs:
                     if file == self._names[self._rank]:
                         array = self._arrays[name]
-                        own[name] = array if end - begin == array.size else array.reshape(-1)[begin:end]
-            files.write_here(self._mine, own, {})
+                        arrays[name] = array if end - begin == array.size else array.reshape(-1)[begin:end]
+            files.write_here(self._mine, arrays, {})
         except BaseException as error:
             self._failure = error
 

@@ -85,9 +85,9 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _shapes(given: list[str], model: Any) -> dict[str, tuple[int, ...]]:
+def _shapes(texts: list[str], model: Any) -> dict[str, tuple[int, ...]]:
     shapes = {}
-    for text in given:
+    for text in texts:
         name, _, extents = text.rpartition("=")
         if name not in model.input_names:
             names = ", ".join(model.input_names)

@@ -96,11 +96,11 @@ def _run(options: argparse.Namespace) -> int:
     return 0 if server.started else 1
 
 
-def _source(given: str) -> tuple[str, Any]:
+def _source(text: str) -> tuple[str, Any]:
     """The name of a model, and where it comes from."""
-    name, separator, path = given.partition("=")
+    name, separator, path = text.partition("=")
     if not separator:
-        name, path = "", given
+        name, path = "", text
     if "::" in path:
         function = target.load(path, "serve")
         return name or path.rpartition("::")[2].rpartition(".")[2], function

@@ -142,12 +142,12 @@ def _is_candidate(value: Any) -> bool:
     return isinstance(value, Function) or inspect.isfunction(value)
 
 
-def _as_function(found: Any, name: str, stage: str) -> Function:
-    if isinstance(found, Function | BoundFunction):
-        return found  # type: ignore[return-value]  # a method offers all that its function does
-    if not callable(found) or inspect.isclass(found):
-        raise ArgumentError(stage, f"{name} is a {type(found).__name__}, not a function.", "")
-    return hf.function(found)
+def _as_function(value: Any, name: str, stage: str) -> Function:
+    if isinstance(value, Function | BoundFunction):
+        return value  # type: ignore[return-value]  # a method offers all that its function does
+    if not callable(value) or inspect.isclass(value):
+        raise ArgumentError(stage, f"{name} is a {type(value).__name__}, not a function.", "")
+    return hf.function(value)
 
 
 def specs(function: Function, shapes: str | None, stage: str) -> tuple[Any, ...]:
@@ -241,14 +241,14 @@ def _parse_shape(text: str, stage: str) -> RandomSpec:
     return RandomSpec(extents, _DTYPES[name], low, high)
 
 
-def _check_count(python: Callable[..., Any], given: int, stage: str) -> None:
+def _check_count(python: Callable[..., Any], count: int, stage: str) -> None:
     signature = inspect.signature(python)
     try:
-        signature.bind(*[None] * given)
+        signature.bind(*[None] * count)
     except TypeError:
         name = getattr(python, "__name__", "the function")
         raise ArgumentError(
-            stage, f"{name}{signature} cannot be called with {given} tensors. Give --shapes, {SHAPES_HELP}.", ""
+            stage, f"{name}{signature} cannot be called with {count} tensors. Give --shapes, {SHAPES_HELP}.", ""
         ) from None
 
 
@@ -267,7 +267,7 @@ def random_tensors(wanted: Sequence[Any], stage: str) -> tuple[Any, ...]:
     """
     generator = np.random.default_rng(0)
 
-    def made(spec: TensorSpec) -> hf.Tensor:
+    def random_tensor(spec: TensorSpec) -> hf.Tensor:
         low, high = (spec.low, spec.high) if isinstance(spec, RandomSpec) else (0, 2)
         shape = tuple(extent for extent in spec.shape if isinstance(extent, int))
         if len(shape) < len(spec.shape):
@@ -276,4 +276,4 @@ def random_tensors(wanted: Sequence[Any], stage: str) -> tuple[Any, ...]:
         values: Any = generator.standard_normal(shape, np.float32) if is_float else generator.integers(low, high, shape)
         return hf.asarray(np.asarray(values).astype(spec.dtype))
 
-    return tuple(hf.tree.map(made, list(wanted)))
+    return tuple(hf.tree.map(random_tensor, list(wanted)))

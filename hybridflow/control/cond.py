@@ -96,8 +96,8 @@ def switch_case(branch_index: Any, branch_fns: Any, *operands: Any, default: Cal
         raise DTypeError("switch_case", f"the branch index is {index.type}. Expected an integer.")
     branches: list[Branch] = [lambda f=f: f(*operands) for f in others]  # type: ignore[misc]
     if now().trace is None or not isinstance(branch_index, (Tensor, Variable)):
-        given = int(index if now().trace is None else branch_index)
-        position = numbers.index(given) if given in numbers else len(branches) - 1
+        number = int(index if now().trace is None else branch_index)
+        position = numbers.index(number) if number in numbers else len(branches) - 1
         return _run_branch("switch_case", branches, position)
     return _traced("switch_case", _position(index, numbers, len(branches)), branches)
 

@@ -55,8 +55,8 @@ def while_loop(
     start = Nest(loop_vars, "loop_vars")
 
     def arguments(values: Sequence[Any]) -> Any:
-        given = start.filled(values)
-        return given if several else (given,)
+        arguments_nested = start.filled(values)
+        return arguments_nested if several else (arguments_nested,)
 
     def iteration(values: Sequence[Any]) -> list[Any]:
         result = body(*arguments(values))

@@ -128,22 +128,22 @@ class Binder:
         """
         stand_ins = [_Argument() for _ in range(positional + len(names))]
         bound = self.bind(tuple(stand_ins[:positional]), dict(zip(names, stand_ins[positional:])))
-        found: dict[_Argument, _ParameterSlot] = {}
+        slots_of: dict[_Argument, _ParameterSlot] = {}
         defaults: list[_Default] = []
         first = 0
         for kind, value, part in zip(self._kinds, bound, structure.children):
             if type(value) is _Argument:
-                found[value] = part, first
+                slots_of[value] = part, first
             elif kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
                 inside = value if kind is inspect.Parameter.VAR_POSITIONAL else map(value.__getitem__, part.labels)
                 for argument, child in zip(inside, part.children):
-                    found[argument] = child, first
+                    slots_of[argument] = child, first
                     first += child.leaves
                 continue
             else:
                 defaults.append((value, part, first))
             first += part.leaves
-        return [found[argument] for argument in stand_ins], defaults
+        return [slots_of[argument] for argument in stand_ins], defaults
 
     def gathered(self, entries: Sequence[Any]) -> tuple[Any, ...]:
         """Entries for arguments by position as entries for parameters: ``*args`` takes all that are left for it."""

@@ -57,9 +57,9 @@ def adopted(values: Args, stage: str) -> Args:
     there are none.
     """
     if isinstance(values, dict):
-        given = list(values.values())
-        converted = [_adopted(value, stage) for value in given]
-        return values if all(map(is_, converted, given)) else dict(zip(values, converted))
+        leaves = list(values.values())
+        converted = [_adopted(value, stage) for value in leaves]
+        return values if all(map(is_, converted, leaves)) else dict(zip(values, converted))
     converted = [_adopted(value, stage) for value in values]
     return values if all(map(is_, converted, values)) else tuple(converted)
 

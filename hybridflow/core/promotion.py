@@ -196,11 +196,11 @@ def _combined(stage: str, values: Sequence[Any], dtype: np.dtype[Any] | None, we
 
 def _of_scalars(stage: str, values: Sequence[Any], widest: type) -> np.dtype[Any]:
     """The dtype of weak scalars among themselves: NumPy's are not weak next to Python's."""
-    own = [value for value in values if not is_pythons(value) and hasattr(value, "dtype")]
-    if not own:
+    typed_values = [value for value in values if not is_pythons(value) and hasattr(value, "dtype")]
+    if not typed_values:
         return PYTHON_DTYPE[widest]
-    typed = [Typed(value.dtype) for value in own]
-    return result_dtype(stage, [*typed, *(value for value in values if not any(value is one for one in own))])
+    typed = [Typed(value.dtype) for value in typed_values]
+    return result_dtype(stage, [*typed, *(value for value in values if not any(value is one for one in typed_values))])
 
 
 class Typed(NamedTuple):

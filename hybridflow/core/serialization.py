@@ -90,29 +90,29 @@ def description(value: Configured) -> dict[str, Any]:
     return {"class_name": kind.__name__, **location, "config": value.get_config()}
 
 
-def described(kinds: Mapping[str, type[T]], given: Mapping[str, Any], stage: str) -> T:
+def described(kinds: Mapping[str, type[T]], description: Mapping[str, Any], stage: str) -> T:
     """The object that ``description`` describes; without a configuration it is made of defaults.  Raises ArgumentError
     for a class that is not among ``kinds``, and where something else stands in the place of the configuration."""
-    kind: Any = kind_of(kinds, given.get("class_name"), stage)
-    other = next((key for key in given if key not in ("class_name", "module")), None)
-    if "config" not in given and other is not None:
+    kind: Any = kind_of(kinds, description.get("class_name"), stage)
+    other = next((key for key in description if key not in ("class_name", "module")), None)
+    if "config" not in description and other is not None:
         raise ArgumentError(stage, f"the description of {kind.__name__} has {other!r}, and no 'config'.")
-    result: T = kind.from_config(given.get("config", {}))
+    result: T = kind.from_config(description.get("config", {}))
     return result
 
 
-def described_of(base: type[T], given: Mapping[str, Any], stage: str) -> T:
+def described_of(base: type[T], description: Mapping[str, Any], stage: str) -> T:
     """The object that ``description`` describes, of a class that is derived from ``base``.
 
     A class of the user's may be called like one of ours: the module says which is meant.  Where its module has another
     name by now, as that of a script has, it is the class of that name that was defined last.
     """
-    module = given.get("module")
+    module = description.get("module")
     if not isinstance(module, str) or module.partition(".")[0] in _OF_THE_FIELD:
-        return described(kinds_of(base), given, stage)
+        return described(kinds_of(base), description, stage)
     users = [kind for kind in _derived(base) if not _is_ours(kind)]
     users.sort(key=lambda kind: kind.__module__ == module)  # keeps the order in which they were defined, but for these
-    return described({kind.__name__: kind for kind in users}, given, stage)
+    return described({kind.__name__: kind for kind in users}, description, stage)
 
 
 def identified(kinds: Mapping[str, type[T]], identifier: object, stage: str, what: str) -> Any:

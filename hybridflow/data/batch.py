@@ -116,20 +116,20 @@ def is_shape(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and all(e is None or isinstance(e, (int, np.integer)) for e in value)
 
 
-def per_leaf(given: Any, structure: pytree.Structure, is_leaf: Callable[[Any], bool]) -> list[Any]:
+def per_leaf(value: Any, structure: pytree.Structure, is_leaf: Callable[[Any], bool]) -> list[Any]:
     """What is given for each leaf of a structure; None stands for None everywhere.  Raises ArgumentError."""
-    if given is None:
+    if value is None:
         return [None] * structure.leaves
     if structure.kind is None:
-        if not is_leaf(given):
-            raise ArgumentError("Dataset.padded_batch", f"{given!r} does not fit elements that are tensors.")
-        return [given]
+        if not is_leaf(value):
+            raise ArgumentError("Dataset.padded_batch", f"{value!r} does not fit elements that are tensors.")
+        return [value]
     if structure.kind in pytree.MAPPINGS:
-        held = [given[key] for key in structure.labels] if isinstance(given, dict) else []
+        held = [value[key] for key in structure.labels] if isinstance(value, dict) else []
     else:
-        held = list(given) if isinstance(given, (list, tuple)) else []
+        held = list(value) if isinstance(value, (list, tuple)) else []
     if len(held) != len(structure.children):
-        raise ArgumentError("Dataset.padded_batch", f"{given!r} does not fit elements of structure {structure!r}.")
+        raise ArgumentError("Dataset.padded_batch", f"{value!r} does not fit elements of structure {structure!r}.")
     return [leaf for part, child in zip(held, structure.children) for leaf in per_leaf(part, child, is_leaf)]
 
 
@@ -259,13 +259,13 @@ class WindowRun(OneSource):
         self.drop = 0  # elements that lie between two windows
 
     def run(self) -> Elements:
-        node, found = self.node, self.source.run()
+        node, windows = self.node, self.source.run()
         reach = (node.size - 1) * node.stride + 1
         while True:
-            for _ in islice(found, self.drop):
+            for _ in islice(windows, self.drop):
                 pass
             self.drop = 0
-            self.held.extend(islice(found, reach - len(self.held)))
+            self.held.extend(islice(windows, reach - len(self.held)))
             chosen = self.held[:: node.stride]
             if not self.held or (node.drop_remainder and len(chosen) < node.size):
                 return
@@ -389,8 +389,8 @@ class BucketBatch:
         return Padding(shapes, self.values)(some)
 
     @staticmethod
-    def _bounded(shape: tuple[int, ...], given: Any, limit: int) -> tuple[Any, ...]:
-        wanted = given if given is not None else [None] * len(shape)
+    def _bounded(shape: tuple[int, ...], shape_given: Any, limit: int) -> tuple[Any, ...]:
+        wanted = shape_given if shape_given is not None else [None] * len(shape)
         return tuple([limit if extent in (None, -1) else extent for extent in wanted])
 
 

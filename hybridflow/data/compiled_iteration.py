@@ -103,8 +103,8 @@ class ElementIterations(IterationSpace):
         return self
 
     def element(self, index: Any) -> Any:
-        found = self._known.element(index[2:])
-        return found if self.counted is None else (index[1], found)
+        element = self._known.element(index[2:])
+        return element if self.counted is None else (index[1], element)
 
     def has_index(self, index: Any) -> Any:
         return index[0]
@@ -193,7 +193,7 @@ class Taken:
             self._arrays.made = self._known.arrays(self._next())
 
     def _answer(self) -> Any:
-        made, self._arrays.made = getattr(self._arrays, "made", None), None
-        if made is None:
+        arrays, self._arrays.made = getattr(self._arrays, "made", None), None
+        if arrays is None:
             raise _once_more()
-        return made[0] if len(made) == 1 else made
+        return arrays[0] if len(arrays) == 1 else arrays

@@ -53,9 +53,9 @@ class RandomNumbers(Node):
 
     def runner(self) -> PipelineIterator:
         with _counting:
-            turn = self.begun
+            epoch = self.begun
             self.begun += self.anew
-        return RandomNumbersRun([*self.seed, turn])
+        return RandomNumbersRun([*self.seed, epoch])
 
     def spec(self) -> Any:
         return TensorSpec((), "int64")

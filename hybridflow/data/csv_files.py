@@ -302,7 +302,7 @@ def fields_in(lines: Sequence[str], columns: list[Column], dialect: Dialect, cho
     ``chosen`` are the numbers of the fields that are wanted.  Raises DataError for lines that do not fit.
     """
     makers = [_maker(column, dialect.missing) for column in columns]
-    found: list[Any] = []
+    rows: list[Any] = []
     for line in lines:
         try:
             fields = next(dialect.reader([line]), [""])
@@ -313,10 +313,10 @@ def fields_in(lines: Sequence[str], columns: list[Column], dialect: Dialect, cho
             wanted = f"{len(columns)} are" if chosen is None else f"number {places[-1]} is"
             raise DataError("decode_csv", f"{line!r:.60} has {len(fields)} fields where {wanted} wanted.")
         try:
-            found.append([make(fields[number]) for make, number in zip(makers, places)])
+            rows.append([make(fields[number]) for make, number in zip(makers, places)])
         except (ValueError, OverflowError):
             raise DataError("decode_csv", f"{line!r:.60}: {Rows._fault(makers, [*places], fields)}.") from None
-    return [list(made) for made in zip(*found)]
+    return [list(fields_of_column) for fields_of_column in zip(*rows)]
 
 
 def fields_of(
@@ -392,9 +392,9 @@ def _truth(text: str) -> bool:
 # What columns there are
 
 
-def _names(paths: list[str], dialect: Dialect, compressed: str | None, given: Sequence[str] | None) -> list[str]:
-    if given is not None:
-        return list(given)
+def _names(paths: list[str], dialect: Dialect, compressed: str | None, names_asked: Sequence[str] | None) -> list[str]:
+    if names_asked is not None:
+        return list(names_asked)
     if not dialect.header:
         raise ArgumentError("make_csv_dataset", "column_names must be given where files do not begin with names.")
     result: list[str] | None = None

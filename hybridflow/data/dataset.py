@@ -115,13 +115,13 @@ class Dataset(elements.Nested):
         [0, 1, 4]
         """
         make = arguments.called("generator", generator, "from_generator")
-        given = tuple([array_of(elements.converted(a, "Dataset.from_generator"))[()] for a in args or ()])
+        arguments_known = tuple([array_of(elements.converted(a, "Dataset.from_generator"))[()] for a in args or ()])
         spec = output_signature
         if spec is None and output_types is not None:
             spec = _signature(output_types, output_shapes)
         if spec is not None and not all(isinstance(s, (TensorSpec, TextSpec)) for s in pytree.flatten(spec)[0]):
             raise ArgumentTypeError("Dataset.from_generator", f"output_signature is {spec!r}; use hf.TensorSpec.")
-        return cls._of(map_filter.Generated(partial(make, *given), spec))
+        return cls._of(map_filter.Generated(partial(make, *arguments_known), spec))
 
     @classmethod
     @entered
@@ -134,9 +134,9 @@ class Dataset(elements.Nested):
         bounds = [arguments.integer("an argument", a, "range", None) for a in args]
         if len(bounds) == 3 and not bounds[2]:
             raise ArgumentError("Dataset.range", "the step is 0, so the range does not end.")
-        found = range(*bounds)
+        numbers = range(*bounds)
         dtype = to_dtype(output_type, "Dataset.range")
-        return cls._of(TableNode(tensor_slices.NumberTable(found.start, found.step, len(found), dtype)))
+        return cls._of(TableNode(tensor_slices.NumberTable(numbers.start, numbers.step, len(numbers), dtype)))
 
     @classmethod
     @entered
@@ -166,7 +166,7 @@ class Dataset(elements.Nested):
         >>> [x.item() for x in hf.data.Dataset.counter(5, 2).take(3)]
         [5, 7, 9]
         """
-        first, by = [arguments.integer(*given, "counter", None) for given in (("start", start), ("step", step))]
+        first, by = [arguments.integer(*bound, "counter", None) for bound in (("start", start), ("step", step))]
         return cls._of(counter.Counter(first, by, to_dtype(dtype, "Dataset.counter")))
 
     @classmethod
@@ -484,12 +484,12 @@ class Dataset(elements.Nested):
         >>> hf.data.Dataset.range(4).batch(4).get_single_element().tolist()
         [0, 1, 2, 3]
         """
-        found = list(self.take(2))
-        if len(found) != 1:
+        first_two = list(self.take(2))
+        if len(first_two) != 1:
             raise ArgumentError(
-                "Dataset.get_single_element", "there is no element." if not found else "there are several elements."
+                "Dataset.get_single_element", "there is no element." if not first_two else "there are several elements."
             )
-        return found[0]
+        return first_two[0]
 
     # Together and apart
 
@@ -553,8 +553,8 @@ class Dataset(elements.Nested):
         >>> [x.tolist() for x in data.rebatch(2)], [x.tolist() for x in data.rebatch([1, 3])]
         ([[0, 1], [2, 3], [4]], [[0], [1, 2, 3], [4]])
         """
-        given = batch_size if isinstance(batch_size, (list, tuple)) else [batch_size]
-        sizes = [arguments.integer("batch_size", size, "rebatch") for size in given]
+        batch_sizes = batch_size if isinstance(batch_size, (list, tuple)) else [batch_size]
+        sizes = [arguments.integer("batch_size", size, "rebatch") for size in batch_sizes]
         if not sizes:
             raise ArgumentError("Dataset.rebatch", "batch_size is empty.")
         return self._of(Rebatch(self._node, sizes, bool(drop_remainder)))

@@ -110,10 +110,10 @@ def _finish(file: Any) -> None:
     os.fsync(file.fileno())
 
 
-def _described(work: Callable[[Any], Any], given: Any, path: str) -> None:
+def _described(work: Callable[[Any], Any], content: Any, path: str) -> None:
     """Do what may find the disk full; then the error says what was being done."""
     try:
-        work(given)
+        work(content)
     except OSError as error:
         error.add_note(f"[{_STAGE}] elements could not be kept in {path}; nothing is left of them there.")
         raise

@@ -142,7 +142,7 @@ def _numpy(leaf: Any) -> Any:
 
 def outside_of_traces(
     stage: str = "Dataset",
-    own: str = "dataset",
+    noun: str = "dataset",
     other: str = "with next from an iterator that was made outside of compiled functions",
 ) -> None:
     """Raises TraceError inside of a compiled function."""
@@ -150,6 +150,6 @@ def outside_of_traces(
     if trace is not None:
         raise TraceError(
             stage,
-            f"{trace.name} is compiled, and its {own} has elements only when it runs. Take them with a for statement "
-            f"(for x in {own}), or {other}.",
+            f"{trace.name} is compiled, and its {noun} has elements only when it runs. Take them with a for statement "
+            f"(for x in {noun}), or {other}.",
         )

@@ -295,11 +295,11 @@ def _check_alike(samples: list[Any], path: str, what: str, of: Callable[[Any], A
             raise _unlike(path, number, what, wanted, kind)
 
 
-def _unlike(path: str, number: int, what: str, wanted: Any, found: Any) -> ShapeError:
+def _unlike(path: str, number: int, what: str, wanted: Any, actual: Any) -> ShapeError:
     part = f"the parts sample{path}" if path else "the samples"
     return ShapeError(
         "DataLoader",
-        f"{part} of one batch differ in {what}: {wanted} and, sample {number} of the batch, {found}. "
+        f"{part} of one batch differ in {what}: {wanted} and, sample {number} of the batch, {actual}. "
         "Make them alike, or give a collate_fn.",
     )
 

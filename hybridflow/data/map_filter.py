@@ -54,12 +54,12 @@ class Map(Node):
         return self.source.rest()
 
 
-def spec_of_result(found: Any, given: Any, element: Any) -> Any:
+def spec_of_result(result: Any, spec: Any, element: Any) -> Any:
     """The spec of what a function made of one element: what has as many rows as a batch of any size has any number."""
-    leaves, structure = pytree.flatten(found)
-    specs = pytree.flatten(given)[0]
+    leaves, structure = pytree.flatten(result)
+    specs = pytree.flatten(spec)[0]
     if not all(isinstance(s, (TensorSpec, TextSpec)) and s.shape and s.shape[0] is None for s in specs):
-        return found
+        return result
     rows = pytree.flatten(element)[0][0].shape[0]
     open_ = [with_shape(s, (None, *s.shape[1:])) if s.shape[:1] == (rows,) else s for s in leaves]
     return pytree.unflatten(structure, open_)
@@ -272,9 +272,9 @@ class InterleaveRun(OneSource):
             self.slots = [None] * self.node.cycle  # ends their threads
             self.spares.clear()
 
-    def _filled(self, found: Any) -> bool:
+    def _filled(self, sources: Any) -> bool:
         """Put a dataset at an empty place, or go on to the next place.  Returns whether there is any dataset."""
-        self._make(found)
+        self._make(sources)
         if self.spares:
             spare = self.spares.popleft()
             if isinstance(spare, Failure):
@@ -286,12 +286,12 @@ class InterleaveRun(OneSource):
             return False
         return True
 
-    def _make(self, found: Any) -> None:
+    def _make(self, sources: Any) -> None:
         """Make the datasets that are wanted now.  What fails is raised in its turn."""
         wanted = self.slots.count(None) + self.node.ahead if self.node.ahead else 1
         while self.more and len(self.spares) < wanted:
             try:
-                element = next(found, self)
+                element = next(sources, self)
                 self.more = element is not self
                 if self.more:
                     self.spares.append(Slot(self.node, element))
@@ -393,9 +393,9 @@ def fitted(path: str, value: Any, spec: TensorSpec | TextSpec, stage: str) -> An
 
 def _fitted_text(path: str, value: Any, spec: TextSpec, stage: str) -> Any:
     text = text_of(value, stage)
-    found = elements.spec_of(elements.converted(value, stage)) if text is None else spec_of_text(text)
-    if text is None or found.dtype != spec.dtype or not spec.accepts_shape(found.shape):
-        raise ShapeError(stage, f"{path} is {found} where output_signature says {spec}.")
+    actual = elements.spec_of(elements.converted(value, stage)) if text is None else spec_of_text(text)
+    if text is None or actual.dtype != spec.dtype or not spec.accepts_shape(actual.shape):
+        raise ShapeError(stage, f"{path} is {actual} where output_signature says {spec}.")
     return text
 
 

@@ -109,17 +109,17 @@ def _is_open(node: Node) -> bool:
     return isinstance(node, ParallelMap) and node.ordered is None
 
 
-def _decided(node: Node, ordered: bool, made: dict[int, Node]) -> Node:
+def _decided(node: Node, ordered: bool, copies: dict[int, Node]) -> Node:
     """The same node with an order for the maps below it of which none was said."""
-    if id(node) not in made:
-        made[id(node)] = new = copy.copy(node)
+    if id(node) not in copies:
+        copies[id(node)] = new = copy.copy(node)
         for name, value in vars(node).items():
             if isinstance(value, Node):
-                setattr(new, name, _decided(value, ordered, made))
+                setattr(new, name, _decided(value, ordered, copies))
             elif isinstance(value, list) and any(isinstance(part, Node) for part in value):
                 setattr(
-                    new, name, [_decided(part, ordered, made) if isinstance(part, Node) else part for part in value]
+                    new, name, [_decided(part, ordered, copies) if isinstance(part, Node) else part for part in value]
                 )
         if isinstance(new, ParallelMap) and new.ordered is None:
             new.ordered = ordered
-    return made[id(node)]
+    return copies[id(node)]

@@ -148,22 +148,22 @@ def _saved_field(value: Any) -> Any:
     return [_saved_field(part) for part in value] if type(value) is list else value
 
 
-def restored_field(own: Any, value: Any) -> Any:
+def restored_field(current: Any, value: Any) -> Any:
     """A field once it is given its value of a state, which stays what it is as well.
 
     A field that counts, or a list of such, is one again.  Raises TypeError for a value that is not of the field's
     kind."""
-    if isinstance(own, PipelineIterator):
-        own.restore(value)
-        return own
-    if type(own) is int and own >= 0 and (type(value) is not int or value < 0):
+    if isinstance(current, PipelineIterator):
+        current.restore(value)
+        return current
+    if type(current) is int and current >= 0 and (type(value) is not int or value < 0):
         raise TypeError(f"{value!r:.80} is no count")
-    if type(own) is list and type(value) is not list:
+    if type(current) is list and type(value) is not list:
         raise TypeError(f"{value!r:.80} is no list")
-    if type(own) is list and own and (isinstance(own[0], PipelineIterator) or type(own[0]) is int):
-        if len(own) != len(value):
-            raise TypeError(f"it is of {len(value)} sources, not of {len(own)}")
-        return [restored_field(part, restored) for part, restored in zip(own, value)]
+    if type(current) is list and current and (isinstance(current[0], PipelineIterator) or type(current[0]) is int):
+        if len(current) != len(value):
+            raise TypeError(f"it is of {len(value)} sources, not of {len(current)}")
+        return [restored_field(part, restored) for part, restored in zip(current, value)]
     return [restored_field(None, part) for part in value] if type(value) is list else value
 
 

@@ -58,8 +58,8 @@ class Pool:
 
     def __init__(self, count: int, context: Any, begin: Callable[..., None], arguments: tuple[Any, ...]) -> None:
         self._ids = context.Array("q", count)  # of the processes, as they begin
-        given = (self._ids, begin, arguments)
-        self._executor = concurrent.futures.ProcessPoolExecutor(count, context, _begin_process, given)
+        process_arguments = (self._ids, begin, arguments)
+        self._executor = concurrent.futures.ProcessPoolExecutor(count, context, _begin_process, process_arguments)
 
     def submit(self, function: Callable[..., Any], *args: Any) -> concurrent.futures.Future[Any]:
         """``function(*args)`` of one of them.  Raises BrokenExecutor where one has died."""

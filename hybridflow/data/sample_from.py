@@ -66,9 +66,9 @@ class Draws(Node):
         self.weights, self.seed, self.anew, self.begun = weights, seed, anew, 0
 
     def runner(self) -> PipelineIterator:
-        turn = self.begun
+        epoch = self.begun
         self.begun += self.anew
-        return DrawsRun(self, [*self.seed, turn])
+        return DrawsRun(self, [*self.seed, epoch])
 
     def go_on(self, seed: list[int]) -> None:
         """Let the next run be the one after that of ``seed``, as when its state was taken."""

@@ -49,9 +49,9 @@ class Shuffle(Reordering):
     def next_seed(self) -> list[int]:
         """The seed of the next run."""
         with _counting:
-            turn = self.begun
+            epoch = self.begun
             self.begun += self.reshuffle
-        return [*self.seed, turn]
+        return [*self.seed, epoch]
 
     def go_on(self, seed: list[int]) -> None:
         """Let the next run be the one after that of ``seed``, as when its state was taken."""
@@ -213,13 +213,13 @@ def exchanged(buffer: np.ndarray, places: np.ndarray, coming: np.ndarray) -> np.
 def drained(buffer: np.ndarray, places: np.ndarray) -> np.ndarray:
     """What lies at ``places``, one after another, each of which holds the last of the buffer from then on, which is
     one shorter then."""
-    turns, bits = np.arange(len(places)), _bits(places)
-    lasts = len(buffer) - 1 - turns
-    visits = np.sort((places << bits) | turns)
+    visits_back, bits = np.arange(len(places)), _bits(places)
+    lasts = len(buffer) - 1 - visits_back
+    visits = np.sort((places << bits) | visits_back)
     # in the turn before this one that put something where the last one lies now; itself where there is none
-    before = np.searchsorted(visits, (lasts << bits) | turns) - 1
+    before = np.searchsorted(visits, (lasts << bits) | visits_back) - 1
     position = visits[before]
-    origin = np.where((before >= 0) & (position >> bits == lasts), position & ((1 << bits) - 1), turns)
+    origin = np.where((before >= 0) & (position >> bits == lasts), position & ((1 << bits) - 1), visits_back)
     while ((further := origin[origin]) != origin).any():
         origin = further
     return _exchanged(buffer, places, buffer[lasts[origin]], visits)
@@ -232,10 +232,10 @@ def _bits(places: np.ndarray) -> int:
 def _exchanged(buffer: np.ndarray, places: np.ndarray, coming: np.ndarray, visits: np.ndarray) -> np.ndarray:
     """``visits`` are the places with the turns in which they are looked at, sorted."""
     bits = _bits(places)
-    turns, place = visits & ((1 << bits) - 1), visits >> bits
+    visit, place = visits & ((1 << bits) - 1), visits >> bits
     again = place[1:] == place[:-1]
     out = buffer[places]
-    out[turns[1:][again]] = coming[turns[:-1][again]]
+    out[visit[1:][again]] = coming[visit[:-1][again]]
     final = np.append(~again, True)
-    buffer[place[final]] = coming[turns[final]]
+    buffer[place[final]] = coming[visit[final]]
     return out

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from hybridflow.core.locked_files import begin_part, abandoned_part
+from hybridflow.core.locked_files import abandoned_part, begin_part
 from hybridflow.data import elements
 from hybridflow.data.file_cache import packed, unpacked
 from hybridflow.data.pipeline import Elements, Node, PipelineIterator, State, restored_field

@@ -167,5 +167,5 @@ def _is_locked(array: Any) -> bool:
 
 def zipped(rows: Sequence[Rows | None], structure: pytree.Structure) -> Table | None:
     """The rows of several tables put together, where all of them come in their order."""
-    tables = [found.table for found in rows if found is not None and isinstance(found.numbers, Positions)]
+    tables = [row.table for row in rows if row is not None and isinstance(row.numbers, Positions)]
     return ZippedTables(tables, structure) if len(tables) == len(rows) else None

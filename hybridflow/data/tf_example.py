@@ -278,14 +278,14 @@ def _parts(data: bytes, wanted: int) -> Iterator[bytes]:
 
 def _list(feature: bytes) -> tuple[int, Any]:
     """The values of a feature, and which of the three lists they are: the last one that is there."""
-    kind, found = _INTS, b""
+    kind, content = _INTS, b""
     for number, wire, part in fields(feature):
         if number in _NAMES and wire == _LENGTH:
-            kind, found = number, part
+            kind, content = number, part
     if kind == _BYTES:
-        return kind, list(_parts(found, 1))
+        return kind, list(_parts(content, 1))
     pieces = [
-        (_floats if kind == _FLOATS else _ints)(part, wire) for number, wire, part in fields(found) if number == 1
+        (_floats if kind == _FLOATS else _ints)(part, wire) for number, wire, part in fields(content) if number == 1
     ]
     return kind, np.concatenate(pieces) if pieces else np.empty(0, "<f4" if kind == _FLOATS else np.int64)
 

@@ -100,18 +100,18 @@ class PrefetchRun(OneSource):
             if iterator is None:
                 return
 
-    def _ahead(self, found: Elements | None, patience: int) -> Generator[Any, None, Elements | None]:
+    def _ahead(self, elements: Elements | None, patience: int) -> Generator[Any, None, Elements | None]:
         """Elements that a thread makes in advance, after None for the first of all.  Returns those that it leaves."""
-        ready, made, room = self.ready, self.made, SimpleQueue[bool]()
+        ready, queue, room = self.ready, self.made, SimpleQueue[bool]()
         for _ in range(self.count):
             room.put(True)
-        maker = _Maker(self.source, found, made, room, self.busy, patience)
+        maker = _Maker(self.source, elements, queue, room, self.busy, patience)
         threads = []
         try:  # Ctrl-C may come as soon as a thread runs
             threads.append(start(partial(self.context.run, maker.work), "prefetch"))
-            if found is None:
+            if elements is None:
                 yield None
-            while (item := ready.popleft() if ready else made.get()) is not _END:
+            while (item := ready.popleft() if ready else queue.get()) is not _END:
                 if item is _LEFT:
                     return maker.found
                 if type(item) is Failure:
@@ -127,14 +127,14 @@ class PrefetchRun(OneSource):
             room.put(False)
             ended(threads)
 
-    def _alone(self, found: Elements) -> Generator[Any, None, int | None]:
+    def _alone(self, elements: Elements) -> Generator[Any, None, int | None]:
         """Elements made when they are asked for, until they take long.  Returns how many; None where it was all."""
         run, count = self.context.run, 0
         late = float("-inf")  # seconds by which they were late; the first, which may fill a buffer, never is
         while late < _LATEST:
             with self.busy:
                 begin = time.perf_counter()
-                item = run(next, found, _END)
+                item = run(next, elements, _END)
                 late = max(0.0, late + time.perf_counter() - begin - _HANDOVER)
             if item is _END:
                 return None
@@ -168,17 +168,17 @@ class _Maker:
     def __init__(
         self,
         source: PipelineIterator,
-        found: Elements | None,
-        made: SimpleQueue[Any],
+        elements: Elements | None,
+        queue: SimpleQueue[Any],
         room: SimpleQueue[bool],
         busy: threading.Lock,
         patience: int,
     ) -> None:
-        self.source, self.found, self.made, self.room, self.busy = source, found, made, room, busy
+        self.source, self.found, self.made, self.room, self.busy = source, elements, queue, room, busy
         self.patience, self.stopped = patience, False
 
     def work(self) -> None:
-        made, room, busy, source = self.made, self.room, self.busy, self.source
+        queue, room, busy, source = self.made, self.room, self.busy, self.source
         try:
             if self.found is None:
                 self.found = iter(source.run())
@@ -188,15 +188,15 @@ class _Maker:
                     begin = time.thread_time()  # without waiting for the other thread, which holds the interpreter
                     item = next(self.found, _END)
                     seconds = time.thread_time() - begin
-                    made.put(item)
+                    queue.put(item)
                     if item is _END:
                         return
                     count += 1
                     if count >= self.patience and seconds < _HANDOVER and source.may_move:
-                        made.put(_LEFT)
+                        queue.put(_LEFT)
                         return
         except BaseException as error:
-            made.put(Failure(error))
+            queue.put(Failure(error))
 
 
 class ParallelMap(Map):
@@ -242,7 +242,7 @@ class ParallelMapRun(Stepwise):
                 return
         yield from self._together(iterator, calls)
 
-    def _alone(self, found: Any) -> Any:
+    def _alone(self, elements: Any) -> Any:
         """Elements made by this thread, as long as calls are cheap.  Returns whether that was all."""
         while self.pending:
             task = self.pending[0]
@@ -252,7 +252,7 @@ class ParallelMapRun(Stepwise):
             yield applied(self.function, element, self.text)
         while True:
             spent, count = 0.0, 0
-            for element in islice(found, _SAMPLE):
+            for element in islice(elements, _SAMPLE):
                 begin = time.perf_counter()
                 result = applied(self.function, element, self.text)
                 spent += time.perf_counter() - begin
@@ -262,10 +262,10 @@ class ParallelMapRun(Stepwise):
                     return False
             if count < _SAMPLE:
                 return True
-            yield from results(islice(found, _UNWATCHED), self.function, self.text)
+            yield from results(islice(elements, _UNWATCHED), self.function, self.text)
 
-    def _together(self, found: Any, calls: int) -> Elements:
-        crew = _Crew(found, self, calls)
+    def _together(self, elements: Any, calls: int) -> Elements:
+        crew = _Crew(elements, self, calls)
         threads = []
         surplus = len(self.pending) - 2 * calls  # restored ones that nobody made room for
         try:
@@ -322,8 +322,8 @@ class _Crew:
     to be so brief that handing an element over takes longer, where elements are there without waiting.
     """
 
-    def __init__(self, found: Any, run: ParallelMapRun, calls: int) -> None:
-        self.found, self.function, self.text, self.ordered = found, run.function, run.text, run.ordered
+    def __init__(self, elements: Any, run: ParallelMapRun, calls: int) -> None:
+        self.found, self.function, self.text, self.ordered = elements, run.function, run.text, run.ordered
         self.pending, self.busy, self.stopped = run.pending, run.busy, False
         self.size, self.brief = 1, 0  # elements of a task, and how many tasks in a row were brief
         self.most = _MOST_ELEMENTS if run.source.is_nonblocking else 1

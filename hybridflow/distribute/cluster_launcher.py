@@ -53,12 +53,12 @@ def counts(text: str) -> tuple[int, int]:
     """How many processes there are to be at least and at the most: ``4``, or ``2:8``.  Raises ArgumentError."""
     least, _, most = text.partition(":")
     try:
-        found = int(least), int(most or least)
+        limits = int(least), int(most or least)
     except ValueError:
         raise ArgumentError("run", f"-n is {text!r}. Expected a number of processes, or LEAST:MOST.") from None
-    if not 1 <= found[0] <= found[1] <= MOST:
+    if not 1 <= limits[0] <= limits[1] <= MOST:
         raise ArgumentError("run", f"-n is {text}. Expected 1 to {MOST} processes.")
-    return found
+    return limits
 
 
 def launch(
@@ -103,11 +103,11 @@ def launch(
 def _room(engine: Engine, least: int, most: int, patience: float, told: threading.Event) -> int:
     """How many processes begin: the most that there is room for within some time, or until ``told``."""
     deadline = time.monotonic() + patience
-    while (found := engine.room()) < most and not told.is_set() and time.monotonic() < deadline:
+    while (room := engine.room()) < most and not told.is_set() and time.monotonic() < deadline:
         time.sleep(_AGAIN)  # not told.wait: the signal's handler would wait for the lock which that holds
-    if found < least and not told.is_set():
-        raise ArgumentError("run", f"the cluster has room for {found} processes. Expected room for {least}.")
-    return min(found, most)
+    if room < least and not told.is_set():
+        raise ArgumentError("run", f"the cluster has room for {room} processes. Expected room for {least}.")
+    return min(room, most)
 
 
 def _show(text: bytes, is_error: bool) -> None:
@@ -158,8 +158,8 @@ class _Run:
                     "MASTER_ADDR": host,
                     "MASTER_PORT": port,
                 }
-                own = {**self._environment, **{name: str(value) for name, value in place.items()}}
-                begun.append(engine.begin(watcher, "start", self._arguments, own, os.getcwd()))
+                environment = {**self._environment, **{name: str(value) for name, value in place.items()}}
+                begun.append(engine.begin(watcher, "start", self._arguments, environment, os.getcwd()))
             for rank, one in enumerate(begun):  # noqa: B007  (an error is of that rank)
                 engine.value(one)
         except WorkerLost as error:

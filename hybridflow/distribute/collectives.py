@@ -53,10 +53,10 @@ def _names(axes: Iterable[MeshAxis]) -> str:
 
 
 def _one_axis(stage: str, axis: AxisNames) -> MeshAxis:
-    found = axes_named(stage, axis)
-    if len(found) > 1:
+    axes = axes_named(stage, axis)
+    if len(axes) > 1:
         raise ArgumentError(stage, f"axis is {axis!r}. Expected one axis.")
-    return found[0]
+    return axes[0]
 
 
 def _each(stage: str, value: Any, collective: Callable[[Tensor], Any]) -> Any:
@@ -288,12 +288,12 @@ def barrier() -> None:
 
     >>> hf.distribute.barrier()
     """
-    found = group()
-    if found is None or any(True for _ in axes_here()):
+    processes_here = group()
+    if processes_here is None or any(True for _ in axes_here()):
         return  # replicas meet in what they exchange
 
     def wait() -> list[np.ndarray]:
-        found.exchange("barrier", np.empty(0, np.uint8))
+        processes_here.exchange("barrier", np.empty(0, np.uint8))
         return []
 
     if now().trace is None:
@@ -314,8 +314,8 @@ def process_index() -> int:
     >>> hf.distribute.process_index()
     0
     """
-    found = group()
-    return 0 if found is None else found.rank
+    processes_here = group()
+    return 0 if processes_here is None else processes_here.rank
 
 
 @entered
@@ -328,5 +328,5 @@ def process_count() -> int:
     >>> hf.distribute.process_count()
     1
     """
-    found = group()
-    return 1 if found is None else found.size
+    processes_here = group()
+    return 1 if processes_here is None else processes_here.size

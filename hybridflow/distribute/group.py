@@ -287,13 +287,13 @@ class Group(Processes):
 
     def swap(self, what: str, parts: Sequence[np.ndarray], where: str | None = None) -> list[np.ndarray]:
         """Each has what others give each other, too, since memory is shared."""
-        found, ends = [], np.cumsum([0, *(np.ascontiguousarray(part).nbytes for part in parts)])
+        parts_received, ends = [], np.cumsum([0, *(np.ascontiguousarray(part).nbytes for part in parts)])
         whole = np.concatenate([np.ascontiguousarray(part).reshape(-1).view(np.uint8) for part in parts])
         sizes = self.exchange(f"{what}, sizes", ends, where)
         for size, data in zip(sizes, self.exchange(what, whole, where)):
             begin, end = size.view(ends.dtype)[self.rank : self.rank + 2]
-            found.append(data[begin:end])
-        return found
+            parts_received.append(data[begin:end])
+        return parts_received
 
     def _run(self, what: str, record: Any, mine: np.ndarray, result: np.ndarray) -> None:
         call = process_exchange.exchange()
@@ -313,9 +313,11 @@ class Group(Processes):
         nodes = [canonical_nodes(begin, end, replicas) for begin, end in runs]
         if process_exchange.kind_of(dtype) is None:
             return None
-        places = {node: [rank << 32 | row] for rank, found in enumerate(nodes) for row, node in enumerate(found)}
+        places = {
+            node: [rank << 32 | row] for rank, row_nodes in enumerate(nodes) for row, node in enumerate(row_nodes)
+        }
         steps = finished(lambda a, b: [*a, *b, -1], places, replicas)
-        rows = [len(found) for found in nodes]
+        rows = [len(row_nodes) for row_nodes in nodes]
         return process_exchange.sum_record(key, note, rows, steps, dtype, math.prod(shape), self._half)
 
     def gathered(self, what: str, mine: np.ndarray, shape: tuple[int, ...], replicas: int, where: Any) -> np.ndarray:
@@ -337,8 +339,8 @@ class Group(Processes):
         return result
 
     @functools.lru_cache(maxsize=1024)  # noqa: B019  (there is one group, for as long as the process lives)
-    def _known_record(self, *given: Any) -> Any:
-        record = self.record(*given)
+    def _known_record(self, *args: Any) -> Any:
+        record = self.record(*args)
         return None if record is None else _array_of(record)
 
     # ---- failures
@@ -358,8 +360,8 @@ class Group(Processes):
             one, two = sorted([self.rank, who])
             raise ReplicaError(
                 what,
-                f"processes do different things: {self._describe(one)}, and {self._describe(two)}. All must come to the same "
-                "collectives in the same order; nothing that they do may depend on the rank.",
+                f"processes do different things: {self._describe(one)}, and {self._describe(two)}. All must come to "
+                "the same collectives in the same order; nothing that they do may depend on the rank.",
             )
         if status == words.INTERRUPTED:
             raise WorkerLost(what, f"rank {self.rank} was interrupted in an exchange.")
@@ -368,8 +370,8 @@ class Group(Processes):
         raise WorkerLost(what, f"rank {who} has ended while others wait for it. {self.roll_call([who])}.")
 
     def _arrived(self, rank: int) -> int:
-        found: int = self._board.read("<i", rank * words.SLOT + words.ARRIVED)[0]
-        return found
+        number: int = self._board.read("<i", rank * words.SLOT + words.ARRIVED)[0]
+        return number
 
     def _place(self, rank: int) -> tuple[int, int, str]:
         """The number of the round that a process was last in, since when, and what it does there."""
@@ -452,15 +454,15 @@ def group() -> Processes | None:
     return _group
 
 
-def _join(found: Processes | None) -> None:
+def _join(processes_here: Processes | None) -> None:
     global _group, _begun
-    _begun, _group = True, found
-    process_exchange.set_current(found.address if isinstance(found, Group) else 0)
+    _begun, _group = True, processes_here
+    process_exchange.set_current(processes_here.address if isinstance(processes_here, Group) else 0)
 
 
-def join(found: Processes | None, told: Callable[[], dict[str, Any]]) -> None:
+def join(processes_here: Processes | None, told: Callable[[], dict[str, Any]]) -> None:
     """Become part of a group, whose processes must agree on what ``told`` says."""
-    _join(found)
-    if found is not None:
-        found.agree("handshake", told())
-    processes.join(found)
+    _join(processes_here)
+    if processes_here is not None:
+        processes_here.agree("handshake", told())
+    processes.join(processes_here)

@@ -45,14 +45,14 @@ def launch(
     if restarts < 0:
         raise ArgumentError("run", f"--restarts is {restarts}. Expected 0 or more.")
     check(command, timeout)
-    own = dict(os.environ if environment is None else environment)
+    variables = dict(os.environ if environment is None else environment)
     if threads is None:
         threads = max(1, _cores() // count)
-    own.setdefault("HF_NUM_THREADS", str(threads))
+    variables.setdefault("HF_NUM_THREADS", str(threads))
     seed = int.from_bytes(os.urandom(7), "little")
     with _sigterm_passed_on() as current:
         while True:
-            with _Workers(command, count, timeout, own, seed) as workers:
+            with _Workers(command, count, timeout, variables, seed) as workers:
                 current[:] = [workers]
                 code = workers.watch()
             current.clear()
@@ -205,17 +205,17 @@ def _shared_memory(count: int, opened: contextlib.ExitStack) -> list[int]:
     """The outbox of each process, and the board."""
     if not hasattr(os, "memfd_create"):
         raise ArgumentError("run", "this system has no memory that processes share without a name; use Linux.")
-    found: list[int] = []
+    descriptors: list[int] = []
     try:
         for rank in range(count + 1):
-            found.append(outbox(f"hybridflow-{rank}", count) if rank < count else board(count))
-            opened.callback(os.close, found[-1])
+            descriptors.append(outbox(f"hybridflow-{rank}", count) if rank < count else board(count))
+            opened.callback(os.close, descriptors[-1])
     except OSError as error:
         raise ArgumentError(
             "run",
             f"there is no memory for {count} processes to share, 2 x {half_of(count)} bytes each: {error.strerror}.",
         ) from None
-    return found
+    return descriptors
 
 
 def _signal(number: int) -> str:

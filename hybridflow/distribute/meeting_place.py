@@ -27,16 +27,16 @@ def meeting(environment: Mapping[str, str], address: str | None = None) -> Meeti
 
     Raises ArgumentError for numbers that do not fit together, and where nothing says the address.
     """
-    found = (
+    place = (
         _of_tensorflow(environment)
         or _of(environment, "RANK", "WORLD_SIZE", "", "MASTER_ADDR")
         or _of(environment, "SLURM_PROCID", "SLURM_NTASKS", "SLURM_JOB_ID", "MASTER_ADDR")
         or _of(environment, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE", "MASTER_ADDR")
         or _of(environment, "PMI_RANK", "PMI_SIZE", "PMI_JOBID", "MASTER_ADDR")
     )
-    if found is None:
+    if place is None:
         return None
-    rank, size, host, port = found
+    rank, size, host, port = place
     if address is not None:
         host, _, text = address.rpartition(":")
         if not host or not text.isdigit():
@@ -69,9 +69,9 @@ def _number(environment: Mapping[str, str], name: str) -> int:
 def _first_host(environment: Mapping[str, str]) -> str:
     """Of a list as Slurm has it, ``node[01-04,07],other``; this machine where all processes are here."""
     nodes = environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_JOB_NODELIST") or ""
-    found = re.match(r"([^,\[]+)(?:\[([^\]]*)\])?", nodes)
-    if found:
-        return found[1] + re.split("[,-]", found[2])[0] if found[2] else found[1]
+    match = re.match(r"([^,\[]+)(?:\[([^\]]*)\])?", nodes)
+    if match:
+        return match[1] + re.split("[,-]", match[2])[0] if match[2] else match[1]
     here, there = (environment.get(f"OMPI_COMM_WORLD_{name}") for name in ("LOCAL_SIZE", "SIZE"))
     local, whole = (environment.get(name) for name in ("MPI_LOCALNRANKS", "PMI_SIZE"))
     is_one_machine = (here is not None and here == there) or (local is not None and local == whole)
@@ -84,8 +84,8 @@ def _of_tensorflow(environment: Mapping[str, str]) -> Meeting | None:
     if not text:
         return None
     try:
-        given = json.loads(text)
-        cluster, task = given["cluster"], given["task"]
+        config = json.loads(text)
+        cluster, task = config["cluster"], config["task"]
         members = [(kind, k) for kind in ("chief", "worker") for k in range(len(cluster.get(kind, ())))]
         rank = members.index((task["type"], int(task["index"])))
         host, _, port = cluster[members[0][0]][0].rpartition(":")

@@ -105,13 +105,13 @@ class _Call:
                 stacked.append(of_this_process(builder, parts(builder, x, cut, axis.size), axis))
 
         def body(examples: list[Tensor]) -> list[Tensor]:
-            own = list(values)
+            replaced = list(values)
             for k, x in zip(places, examples):
-                own[k] = x
-            return self._along(names[1:], own)
+                replaced[k] = x
+            return self._along(names[1:], replaced)
 
         results, differ = over_examples(_STAGE, body, stacked, axis.here, "different", axis=axis)
-        return [self._joined(axis, k, x, own) for k, (x, own) in enumerate(zip(results, differ))]
+        return [self._joined(axis, k, x, replaced) for k, (x, replaced) in enumerate(zip(results, differ))]
 
     def _called(self, values: list[Any]) -> list[Tensor]:
         args = pytree.unflatten(self._structure, values)
@@ -122,18 +122,18 @@ class _Call:
         self._placed = [spec for spec, leaf in zip(specs, leaves) if is_value(leaf)]
         return [as_tensor(leaf, _STAGE) for leaf in leaves if is_value(leaf)]
 
-    def _joined(self, axis: MeshAxis, k: int, x: Any, own: bool) -> Tensor:
+    def _joined(self, axis: MeshAxis, k: int, x: Any, differs: bool) -> Tensor:
         spec = self._placed[k]
         cut = next((place for place, name in spec.cuts() if name == axis.name), None)
         if cut is None:
-            if own:
+            if differs:
                 raise ArgumentError(
                     _STAGE,
                     f"result {k} differs between the replicas along {axis.name!r}, which its spec {spec!r} does not "
                     "name. Name it, or make one value of them by a collective, as hf.distribute.all_reduce.",
                 )
             return x
-        whole = axis_to_front(builder, x, own, axis.here)
+        whole = axis_to_front(builder, x, differs, axis.here)
         if cut >= len(whole.shape) - 1:
             raise ShapeError(_STAGE, f"result {k} is {x.type} in each replica; its spec {spec!r} is of more axes.")
         result: Tensor = gathered(builder, whole, True, axis, cut)
@@ -152,8 +152,8 @@ def _spread(mesh: Mesh, specs: Any, value: Any, name: str, path: str) -> list[P]
         return [spec] * len(pytree.flatten(value)[0])
     if not pytree.is_container(specs):
         raise ArgumentTypeError(_STAGE, f"{name} is {specs!r:.60}. Expected a hf.distribute.P, or a tree of them.")
-    own = pytree.children(specs, name)
+    parts = pytree.children(specs, name)
     held = pytree.children(value, path) if pytree.is_container(value) else None
-    if held is None or len(own) != len(held):
-        raise ArgumentTypeError(_STAGE, f"{name} has {len(own)} entries, and {path} is nested otherwise.")
-    return [spec for (n, s), (p, v) in zip(own, held) for spec in _spread(mesh, s, v, n, p)]
+    if held is None or len(parts) != len(held):
+        raise ArgumentTypeError(_STAGE, f"{name} has {len(parts)} entries, and {path} is nested otherwise.")
+    return [spec for (n, s), (p, v) in zip(parts, held) for spec in _spread(mesh, s, v, n, p)]

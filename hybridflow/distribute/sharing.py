@@ -21,17 +21,21 @@ _NEXT = np.zeros((), np.int32)  # for the next exchange, which so comes after
 
 def share_of(replicas: int) -> Share | None:
     """The run of replicas that this process has; None where it has all."""
-    found = group()
-    if found is None:
+    processes_here = group()
+    if processes_here is None:
         return None
-    begin, end = found.run_of(found.rank, replicas)
+    begin, end = processes_here.run_of(processes_here.rank, replicas)
     return Share(
-        min(begin, replicas - 1), end - begin, *_makers(found), _live, functools.partial(found.run_of, found.rank)
+        min(begin, replicas - 1),
+        end - begin,
+        *_makers(processes_here),
+        _live,
+        functools.partial(processes_here.run_of, processes_here.rank),
     )
 
 
-def _maker(found: Processes, exchange: Callable[..., np.ndarray]) -> Callable[..., Any]:
-    is_sum = exchange == found.summed
+def _maker(processes_here: Processes, exchange: Callable[..., np.ndarray]) -> Callable[..., Any]:
+    is_sum = exchange == processes_here.summed
 
     @functools.lru_cache(maxsize=4096)  # the same function for the same, so that programs which call it are known again
     def known(name: str, extents: tuple[int, ...], replicas: int, where: str | None) -> Callable[..., Any]:
@@ -43,11 +47,11 @@ def _maker(found: Processes, exchange: Callable[..., np.ndarray]) -> Callable[..
         def record(dtype: DTypeLike) -> tuple[int, ...]:
             if np.dtype(dtype).kind == "c":  # programs have pairs of numbers in their place
                 return ()
-            made = found.record("sum" if is_sum else "gather", name, each, dtype, replicas, where)
-            return () if made is None else tuple(made)
+            record_key = processes_here.record("sum" if is_sum else "gather", name, each, dtype, replicas, where)
+            return () if record_key is None else tuple(record_key)
 
         call.is_exchange = True  # type: ignore[attr-defined]  # which programs are meant to call
-        call.record, call.explain = record, lambda: found.fail(name)  # type: ignore[attr-defined]
+        call.record, call.explain = record, lambda: processes_here.fail(name)  # type: ignore[attr-defined]
         return call
 
     def make(name: str, shape: Sequence[Any], replicas: int, where: str | None) -> Callable[..., Any]:
@@ -57,8 +61,8 @@ def _maker(found: Processes, exchange: Callable[..., np.ndarray]) -> Callable[..
 
 
 @functools.cache
-def _makers(found: Processes) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    return _maker(found, found.summed), _maker(found, found.gathered)
+def _makers(processes_here: Processes) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    return _maker(processes_here, processes_here.summed), _maker(processes_here, processes_here.gathered)
 
 
 def _live(function: Callable[..., Any], x: Tensor, types: Sequence[TensorType]) -> list[Tensor]:
@@ -66,7 +70,7 @@ def _live(function: Callable[..., Any], x: Tensor, types: Sequence[TensorType]) 
     if trace is None:
         with suspended():
             return [wrap(array) for array in function(x.numpy())]
-    given = [x] if trace.exchanged is None else [x, trace.exchanged]
-    found = ask(function, given, types, is_last=True, exchange=function.record(x.dtype))  # type: ignore[attr-defined]
-    trace.exchanged = found[1]
-    return found
+    operands = [x] if trace.exchanged is None else [x, trace.exchanged]
+    results = ask(function, operands, types, is_last=True, exchange=function.record(x.dtype))  # type: ignore[attr-defined]
+    trace.exchanged = results[1]
+    return results

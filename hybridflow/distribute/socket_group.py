@@ -52,9 +52,9 @@ class SocketGroup(Processes):
             peer.setblocking(False)
 
     def swap(self, what: str, parts: Sequence[np.ndarray], where: str | None = None) -> list[np.ndarray]:
-        own = [[_bytes(part)] for part in parts]
-        links = self._swap(what, own, [None] * self.size, where)
-        return [own[rank][0] if rank == self.rank else links[rank].data for rank in range(self.size)]
+        buffers = [[_bytes(part)] for part in parts]
+        links = self._swap(what, buffers, [None] * self.size, where)
+        return [buffers[rank][0] if rank == self.rank else links[rank].data for rank in range(self.size)]
 
     def summed(self, what: str, mine: np.ndarray, shape: tuple[int, ...], replicas: int, where: Any) -> np.ndarray:
         """The root of the tree over all replicas.  What is long goes piece by piece: with the nodes of one go the sums
@@ -165,8 +165,8 @@ class SocketGroup(Processes):
                 one, two = sorted([(self.rank, header), (rank, self._last[rank])], key=lambda pair: pair[0])
                 raise ReplicaError(
                     what,
-                    f"processes do different things: {_describe(*one)}, and {_describe(*two)}. All must come to the same "
-                    "collectives in the same order; nothing that they do may depend on the rank.",
+                    f"processes do different things: {_describe(*one)}, and {_describe(*two)}. All must come to the "
+                    "same collectives in the same order; nothing that they do may depend on the rank.",
                 )
         return {link.rank: link for link in links.values()}
 
@@ -436,18 +436,18 @@ def _read(peer: socket.socket, deadline: float) -> dict[str, Any]:
     peer.settimeout(max(0.001, deadline - time.monotonic()))
 
     def exactly(count: int) -> bytes:
-        found = b""
-        while len(found) < count:
-            part = peer.recv(count - len(found))
+        content = b""
+        while len(content) < count:
+            part = peer.recv(count - len(content))
             if not part:
                 raise ConnectionError
-            found += part
-        return found
+            content += part
+        return content
 
     (length,) = _LENGTH.unpack(exactly(4))
     if length > _MOST:
         raise ValueError
-    found = json.loads(exactly(length))
-    if not isinstance(found, dict):
+    content = json.loads(exactly(length))
+    if not isinstance(content, dict):
         raise ValueError
-    return found
+    return content

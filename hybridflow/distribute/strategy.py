@@ -61,8 +61,8 @@ def _values(stacked: Any, axis: MeshAxis) -> PerReplica:
     return PerReplica(stacked) if axis.share is None else _of_replicas(axis.size)(stacked)
 
 
-def _values_of(x: Tensor, own: bool, axis: MeshAxis) -> PerReplica:
-    return _values(axis_to_front(builder, x, own, axis.here), axis)
+def _values_of(x: Tensor, differs: bool, axis: MeshAxis) -> PerReplica:
+    return _values(axis_to_front(builder, x, differs, axis.here), axis)
 
 
 class MirroredStrategy:
@@ -149,29 +149,29 @@ class MirroredStrategy:
         kwargs: Mapping[str, Any] | None,
         together: Callable[[Tensor, bool, MeshAxis], Any],
     ) -> Any:
-        """``run``, where ``together(x, own, axis)`` says what becomes of each result: ``x`` is stacked where ``own``,
-        else the same for all replicas."""
+        """``run``, where ``together(x, differs, axis)`` says what becomes of each result: ``x`` is stacked where
+        ``differs``, else the same for all replicas."""
         if not callable(fn):
             raise ArgumentTypeError("run", f"{fn!r:.60} is no function; the function comes first.")
-        given = (tuple(args), dict(kwargs or {}))
-        leaves, structure = _flatten(given)
+        arguments = (tuple(args), dict(kwargs or {}))
+        leaves, structure = _flatten(arguments)
         places = [k for k, leaf in enumerate(leaves) if isinstance(leaf, PerReplica)]
         stacked = [as_tensor(leaves[k].stacked, "run") for k in places]
         axis = self._axis_of("run", [leaves[k] for k in places])
-        found: list[Any] = []
+        results_of_fn: list[Any] = []
 
         def body(examples: list[Tensor]) -> list[Tensor]:
-            own = list(leaves)
+            replaced = list(leaves)
             for k, x in zip(places, examples):
-                own[k] = x
-            positional, by_name = pytree.unflatten(structure, own)
-            found.append(pytree.flatten(converted(fn, "run")(*positional, **by_name)))
-            return [as_tensor(leaf, "run") for leaf in found[0][0] if is_value(leaf)]
+                replaced[k] = x
+            positional, by_name = pytree.unflatten(structure, replaced)
+            results_of_fn.append(pytree.flatten(converted(fn, "run")(*positional, **by_name)))
+            return [as_tensor(leaf, "run") for leaf in results_of_fn[0][0] if is_value(leaf)]
 
         results, differ = over_examples("run", body, stacked, axis.here, "different", axis=axis)
-        made, shape = found[0]
-        values = iter([together(x, own, axis) for x, own in zip(results, differ) if x is not None])
-        return pytree.unflatten(shape, [next(values) if is_value(leaf) else leaf for leaf in made])
+        result_leaves, shape = results_of_fn[0]
+        values = iter([together(x, replaced, axis) for x, replaced in zip(results, differ) if x is not None])
+        return pytree.unflatten(shape, [next(values) if is_value(leaf) else leaf for leaf in result_leaves])
 
     def _axis_of(self, stage: str, values: Sequence[PerReplica]) -> MeshAxis:
         """The axis along which values lie: fewer replicas than there are share out a batch that does not suffice."""
@@ -216,13 +216,13 @@ class MirroredStrategy:
             raise ArgumentError("reduce", f"reduce_op is {reduce_op!r}. Expected 'sum', 'mean', 'max' or 'min'.")
 
         def one(leaf: Any) -> Any:
-            own = isinstance(leaf, PerReplica)
-            x = as_tensor(leaf.stacked if own else leaf, "reduce")
-            along = self._axis_of("reduce", [leaf] if own else [])
+            is_per_replica = isinstance(leaf, PerReplica)
+            x = as_tensor(leaf.stacked if is_per_replica else leaf, "reduce")
+            along = self._axis_of("reduce", [leaf] if is_per_replica else [])
             if axis is None:
-                return reduced(builder, x, own, along, kind)
-            place = axis + 1 if own and axis >= 0 else axis
-            total = reduced(builder, sum_of(x, axis=place), own, along, "sum")
+                return reduced(builder, x, is_per_replica, along, kind)
+            place = axis + 1 if is_per_replica and axis >= 0 else axis
+            total = reduced(builder, sum_of(x, axis=place), is_per_replica, along, "sum")
             return total / (along.size * x.shape[place]) if kind == "mean" else total
 
         return _map(one, value)
@@ -300,8 +300,8 @@ class MirroredStrategy:
 
         def cut(x: Tensor) -> PerReplica:
             rows = x.shape[0] // size
-            own = x if axis.share is None else x[axis.share.first * rows : (axis.share.first + axis.here) * rows]
-            return _values(builder.reshape(own, shape=(axis.here, rows, *x.shape[1:])), axis)
+            part = x if axis.share is None else x[axis.share.first * rows : (axis.share.first + axis.here) * rows]
+            return _values(builder.reshape(part, shape=(axis.here, rows, *x.shape[1:])), axis)
 
         return pytree.unflatten(structure, [leaf if x is None else cut(x) for leaf, x in zip(leaves, tensors)])
 

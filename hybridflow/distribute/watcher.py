@@ -38,8 +38,8 @@ class Watcher:
     def address(self) -> tuple[str, int]:
         """Where rank 0, if it is this one, can listen."""
         host = self.host()
-        with socket.create_server((host, 0)) as found:
-            return host, int(found.getsockname()[1])
+        with socket.create_server((host, 0)) as server:
+            return host, int(server.getsockname()[1])
 
     def host(self) -> str:
         """This machine, as others reach it."""
@@ -49,10 +49,10 @@ class Watcher:
         """Start ``hybridflow run`` with these arguments."""
         if not os.path.isdir(folder):
             raise FileNotFoundError(f"there is no folder {folder!r} on {socket.gethostname()}")
-        own = {**os.environ, **environment, PARENT: str(os.getpid())}
+        variables = {**os.environ, **environment, PARENT: str(os.getpid())}
         command = [sys.executable, "-m", "hybridflow", "run", *arguments]
         self._process = subprocess.Popen(
-            command, env=own, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            command, env=variables, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
         for pipe, printed in zip((self._process.stdout, self._process.stderr), self._printed):
             assert pipe is not None

@@ -73,8 +73,8 @@ def take_part(arguments: list[str], place: Meeting, timeout: float) -> int:
     """Run a script in this process, which is one of several that something else has started; the exit code."""
 
     def begin() -> int:
-        found, seed = meet(place, timeout)
-        join(found, lambda: _configuration(arguments[0]))
+        place_found, seed = meet(place, timeout)
+        join(place_found, lambda: _configuration(arguments[0]))
         return seed
 
     def report(error: str, is_later: bool) -> None:

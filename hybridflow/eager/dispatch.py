@@ -15,26 +15,26 @@ from hybridflow.eager import nan_checks
 from hybridflow.eager.execute import execute, try_pair
 
 
-def apply(op: Any, *inputs: Tensor, **given: Any) -> Any:
+def apply(op: Any, *inputs: Tensor, **attributes: Any) -> Any:
     """Apply a primitive op to tensors whose shapes and dtypes already fit: run it, or record it while tracing.  The
     result is a tensor, of an op with several results a tuple of them.
 
     Raises the op's ShapeError, DTypeError or ArgumentError.
     """
-    attrs: Mapping[str, Any] = given
+    attrs: Mapping[str, Any] = attributes
     state = now()
     trace = state.trace
     if trace is not None:
         if op.raises is not None:
             for guard in guards:
-                caught = guard(op, inputs, given)
+                caught = guard(op, inputs, attributes)
                 if caught is not None:
                     return caught
-        out: Any = trace.record(op, inputs, given)
+        out: Any = trace.record(op, inputs, attributes)
         if state.tapes and op.canon is not None:
-            attrs = op.canon(tuple([x.type for x in inputs]), given)
+            attrs = op.canon(tuple([x.type for x in inputs]), attributes)
     else:
-        out, attrs = execute(op, inputs, given)
+        out, attrs = execute(op, inputs, attributes)
         if nan_checks.is_on:
             nan_checks.check(op, inputs, out)
     for tape in state.tapes:

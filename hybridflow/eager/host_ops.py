@@ -45,24 +45,24 @@ def call(op: OpDef, arrays: tuple[Any, ...], attrs: Mapping[str, Any], where: st
         return op.reference(None, *matrices, **attrs)
 
     def results(*matrices: np.ndarray) -> Any:
-        found = None if is_complex(matrices[0].dtype) else _natively(op, matrices, attrs, by_lapack)
-        return by_lapack(*matrices) if found is None else found
+        results_here = None if is_complex(matrices[0].dtype) else _natively(op, matrices, attrs, by_lapack)
+        return by_lapack(*matrices) if results_here is None else results_here
 
     try:
-        found = results(*inputs)
+        results_here = results(*inputs)
     except np.linalg.LinAlgError as error:
         types = ", ".join(str(TensorType(array.shape, array.dtype)) for array in arrays)
         place, reason = _first_without_result(results, inputs, error)
         raise LinAlgError(op.name, f"there is no result for {types}{place}: {reason}.", where) from None
-    return tuple(found)
+    return tuple(results_here)
 
 
 def _natively(
-    op: OpDef, given: Sequence[np.ndarray], attrs: Mapping[str, Any], by_lapack: Callable[..., Any]
+    op: OpDef, operands: Sequence[np.ndarray], attrs: Mapping[str, Any], by_lapack: Callable[..., Any]
 ) -> tuple[np.ndarray, ...] | None:
     """The results for small and for large real matrices, None for others."""
-    small = small_matrices.computed(op.name, given, lambda *matrices: by_lapack(*matrices)[0])
-    return blocked_linalg.computed(op.name, given, attrs) if small is None else (small,)
+    small = small_matrices.computed(op.name, operands, lambda *matrices: by_lapack(*matrices)[0])
+    return blocked_linalg.computed(op.name, operands, attrs) if small is None else (small,)
 
 
 def _first_without_result(

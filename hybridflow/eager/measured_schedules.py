@@ -54,10 +54,10 @@ def measured(target: Target) -> Mapping[str, str]:
         when = os.stat(path).st_mtime_ns
     except OSError:
         return _remembered.get(name, {})
-    found = _read.get(path)
-    if found is None or found[0] != when:
-        found = _read[path] = when, _parsed(disk_cache.read(path))
-    return found[1]
+    entry = _read.get(path)
+    if entry is None or entry[0] != when:
+        entry = _read[path] = when, _parsed(disk_cache.read(path))
+    return entry[1]
 
 
 def keep(target: Target, schedules: Mapping[str, str]) -> str | None:
@@ -78,10 +78,10 @@ def file_name(target: Target) -> str:
     return f"schedules-{hashlib.blake2b(repr(target).encode(), digest_size=12).hexdigest()}.json"
 
 
-def _parsed(found: disk_cache.Read | None) -> dict[str, str]:
+def _parsed(file_read: disk_cache.Read | None) -> dict[str, str]:
     """What a file holds; nothing where it is damaged."""
     try:
-        content = json.loads(found.content) if found is not None else {}
+        content = json.loads(file_read.content) if file_read is not None else {}
         schedules = content["schedules"] if content.get("version") == _VERSION else {}
         return {str(facts): str(schedule) for facts, schedule in schedules.items()}
     except (ValueError, TypeError, KeyError, AttributeError):

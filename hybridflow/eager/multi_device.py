@@ -29,16 +29,16 @@ class MultiDeviceProgram:
     def __init__(
         self,
         graph: Graph,
-        given: Sequence[InputPlacement],
+        placements: Sequence[InputPlacement],
         fastmath: bool,
         functions: Functions,
         checked: bool,
         note: Note,
     ) -> None:
         self._graph, self._note = graph, note
-        self._cut = cut(graph, given, devices.CPU)
+        self._cut = cut(graph, placements, devices.CPU)
         self._programs = [executable_for(p.graph, fastmath, p.device, functions, checked) for p in self._cut.parts]
-        self._inputs = [Value(node, at.device) for node, at in zip(graph.inputs, given)]
+        self._inputs = [Value(node, at.device) for node, at in zip(graph.inputs, placements)]
         self._captured: dict[Value, Any] = {}  # copies of captured tensors, which never change
         self._has_sizes = any(part.sizes for part in self._cut.parts)
         self._copies, self._spent = self._schedule()

@@ -103,21 +103,21 @@ class _Adding:
             return self.graph(value, place)
         return tuple([self._inside(part, place) for part in value]) if isinstance(value, tuple) else value
 
-    def _check(self, b: GraphBuilder, maker: Node, made: Node) -> None:
+    def _check(self, b: GraphBuilder, maker: Node, result: Node) -> None:
         """Add a check of what ``maker`` has made."""
-        if not _is_float(made):
+        if not _is_float(result):
             return
-        ok, no_worse = _all(b, b.isfinite(made)), _all(b, b.less(made, b.full(np.inf, made)))
+        ok, no_worse = _all(b, b.isfinite(result)), _all(b, b.less(result, b.full(np.inf, result)))
         for x in filter(_is_float, maker.inputs):
             went_in = _any(b, b.equal(x, b.full(-np.inf, x)))
             ok = b.logical_or(ok, b.logical_and(no_worse, went_in))
-        name, where, type = maker.op.name, b.location, made.type
+        name, where, type = maker.op.name, b.location, result.type
 
         def fail(array: np.ndarray) -> NoReturn:
             raise _error(name, where, array, TensorType(array.shape, type.dtype))
 
         self.functions.append(fail)
-        b.require(ok, made, number=len(self.functions) - 1, message=f"[{name}] the result is not finite.")
+        b.require(ok, result, number=len(self.functions) - 1, message=f"[{name}] the result is not finite.")
 
 
 def _is_float(node: Node) -> bool:

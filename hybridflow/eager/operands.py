@@ -316,10 +316,10 @@ def aligned(stage: str, dtype: np.dtype[Any], x: object, y: object) -> list[Tens
             if type(number) in (int, float, bool) and isinstance(other, Tensor):
                 other = cast(other, dtype)
                 key = attribute_key(number), dtype, other.shape
-                found = trace.numbers.get(key)
-                if found is None:
-                    found = trace.numbers[key] = expand(scalar(number, dtype, stage), other.shape)
-                return [found, other] if number is x else [other, found]
+                tensor = trace.numbers.get(key)
+                if tensor is None:
+                    tensor = trace.numbers[key] = expand(scalar(number, dtype, stage), other.shape)
+                return [tensor, other] if number is x else [other, tensor]
     return broadcast_all(stage, (weak_cast(x, dtype, stage), weak_cast(y, dtype, stage)))
 
 

@@ -36,8 +36,8 @@ def program_for(
     places = list(dict.fromkeys(filter(None, lines)))
     choices = measured_schedules.choices_for(target)
     key = None if _is_watched() else _key(graph, target, (fastmath, timed, shared), lines, places, choices)
-    found = disk_cache.get(key) if key is not None else None
-    program = _read(found, target, places) if found is not None else None
+    payload = disk_cache.get(key) if key is not None else None
+    program = _read(payload, target, places) if payload is not None else None
     if program is None:
         # The compiler is loaded when something is compiled, not at import.
         from hybridflow.compiler.pipeline import compile_graph
@@ -116,8 +116,8 @@ def _read(payload: bytes, target: Target, places: list[str]) -> Program | None:
 
     try:
         program = pickle.loads(payload)
-        found = replace(program, target=target)
-        return _relocated(found, lambda number: None if number is None else places[int(number)])
+        relocatable = replace(program, target=target)
+        return _relocated(relocatable, lambda number: None if number is None else places[int(number)])
     except Exception:  # whatever damaged it: as if it were not there
         return None
 

@@ -90,16 +90,16 @@ class PublicOp(Dispatcher):
             return
         kind = names_objects(form)
         self._tier_up.begin_try(form, kind)
-        made = _view_calls().view_call(args, kwargs, result, self._is_constant)
-        if made is not None:
+        planned = _view_calls().view_call(args, kwargs, result, self._is_constant)
+        if planned is not None:
             self._tier_up.tries[kind] -= 1  # it costs next to nothing
         elif not self._is_constant:
-            made = _planner()(self.__wrapped__, args, kwargs, result)
-        if made is not None:
+            planned = _planner()(self.__wrapped__, args, kwargs, result)
+        if planned is not None:
             # A plan takes conditions for granted that the form does not tell, so there may be another.
             self._tier_up.reset(form)
-            self._dispatch = (made, *self._dispatch[: _MOST_PLANS - 1])
-            self._plans = {f: plan for f, plan in self._plans.items() if plan in self._dispatch} | {form: made}
+            self._dispatch = (planned, *self._dispatch[: _MOST_PLANS - 1])
+            self._plans = {f: plan for f, plan in self._plans.items() if plan in self._dispatch} | {form: planned}
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)

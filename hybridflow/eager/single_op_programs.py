@@ -245,7 +245,7 @@ def _windowed(op: OpDef, types: Types, attrs: Attrs) -> NormalForm:
     shapes = tuple(t.shape for t in types)
     how: Any = op.lower and op.lower(types, attrs)
     of_images = (True, how.over_places)
-    dims = tuple((*_symbols(s[:1], "n"), *s[1:]) if own else s for s, own in zip(shapes, of_images))
+    dims = tuple((*_symbols(s[:1], "n"), *s[1:]) if is_image else s for s, is_image in zip(shapes, of_images))
     return NormalForm(shapes, dims, attrs)
 
 
@@ -306,8 +306,8 @@ def _with_parameters(op: OpDef, arrays: tuple[Any, ...], attrs: Attrs, out: Tens
     key, *parameters = arrays
     device = devices.of(parameters[0])
     many = (static_size(key.shape[:-1]),) if key.ndim > 1 else ()
-    own = static_size(out.shape[key.ndim - 1 :])
-    shapes = ((*many, key.shape[-1]), *([(*many, own)] * len(parameters)))
+    event_size = static_size(out.shape[key.ndim - 1 :])
+    shapes = ((*many, key.shape[-1]), *([(*many, event_size)] * len(parameters)))
     dims = ((*_symbols(many, "m"), key.shape[-1]), *([(*_symbols(many, "m"), Dim("n"))] * len(parameters)))
     types = tuple(TensorType(array.shape, array.dtype) for array in arrays)
     executable = _executable(op, types, NormalForm(shapes, dims, attrs), device)

@@ -55,8 +55,8 @@ def _native(op: str, dtype: np.dtype, target: Any) -> tuple[_Native, int]:
     kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 3)
     call = kind(code.addresses[op])
 
-    def run(*given: int) -> int:
+    def run(*addresses: int) -> int:
         assert code  # held as long as its function
-        return int(call(*given))
+        return int(call(*addresses))
 
     return run, _small_matrices().memory_bytes(target, dtype)

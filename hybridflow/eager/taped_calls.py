@@ -124,9 +124,9 @@ class TapedCalls:
         assert _maker is not None
         self._tier_up.begin_try(form)
         with suspended():
-            made = _maker()(self._owner.__wrapped__, args, kwargs, result)
-        if made is not None:
-            call, graph = made
+            taped = _maker()(self._owner.__wrapped__, args, kwargs, result)
+        if taped is not None:
+            call, graph = taped
             call.whole = TapedCall(graph)
             self._owner._taped = (call, *self._owner._taped[: _MAX_CALLS - 1])
             self._tier_up.reset(form)  # it is counted again where it is dropped, or does not fit

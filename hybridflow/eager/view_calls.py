@@ -29,9 +29,9 @@ def view_call(args: Sequence[Any], kwargs: dict[str, Any], result: Any, is_const
         return None
     sources = {k: value._array for k, value in enumerate(values) if type(value) is Tensor}
     arguments = [argument for argument in map(_argument, values) if argument is not None]
-    found = [_constant(x._array) if is_constant and not sources else _view(x._array, sources) for x in results]
-    views = [view for view in found if view is not None]
-    if len(arguments) < len(values) or len(views) < len(found):
+    views_or_none = [_constant(x._array) if is_constant and not sources else _view(x._array, sources) for x in results]
+    views = [view for view in views_or_none if view is not None]
+    if len(arguments) < len(values) or len(views) < len(views_or_none):
         return None
     if len({view.source for view in views if isinstance(view.source, int)}) < len(sources):
         return None  # the values of a tensor that is not seen may decide

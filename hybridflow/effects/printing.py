@@ -47,10 +47,10 @@ def print(*values: Any, sep: str = " ", end: str = "\n", output_stream: Any = No
     if output_stream is not None and not callable(getattr(output_stream, "write", None)):
         raise ArgumentTypeError("print", f"output_stream is {output_stream!r:.60}. Expected an object with write.")
 
-    def write(found: Sequence[Any]) -> None:
-        texts = [_text(value, summarize) for value in found[2:]]
+    def write(values: Sequence[Any]) -> None:
+        texts = [_text(value, summarize) for value in values[2:]]
         file = sys.stderr if output_stream is None else output_stream
-        builtins.print(*texts, sep=found[0], end=found[1], file=file)
+        builtins.print(*texts, sep=values[0], end=values[1], file=file)
 
     if now().trace is None:
         write([sep, end, *values])
@@ -61,8 +61,8 @@ def print(*values: Any, sep: str = " ", end: str = "\n", output_stream: Any = No
 def print_later(*values: Any, sep: Any = None, end: Any = None, **options: Any) -> None:
     """Python's ``print`` in a function that is traced."""
 
-    def write(found: Sequence[Any]) -> None:
-        builtins.print(*found[2:], sep=found[0], end=found[1], **options)
+    def write(values: Sequence[Any]) -> None:
+        builtins.print(*values[2:], sep=values[0], end=values[1], **options)
 
     _later(RuntimeValues([sep, end, *values]), write)
 

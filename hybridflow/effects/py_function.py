@@ -128,11 +128,11 @@ class _Wanted(NamedTuple):
     is_single: bool
 
     @classmethod
-    def of(cls, stage: str, given: Any) -> _Wanted:
-        if given is None:
-            given = []
-        is_single = not isinstance(given, (list, tuple))
-        parts = [given] if is_single else given
+    def of(cls, stage: str, types: Any) -> _Wanted:
+        if types is None:
+            types = []
+        is_single = not isinstance(types, (list, tuple))
+        parts = [types] if is_single else types
         dtypes = tuple([to_dtype(getattr(part, "dtype", part), stage) for part in parts])
         return cls(stage, dtypes, tuple([_shape(part) for part in parts]), is_single)
 
@@ -263,40 +263,40 @@ def _recorded(func: Callable[..., Any], inputs: Tensors, wanted: _Wanted, order:
 
 
 def _with_derivative(
-    func: Any, inputs: Tensors, wanted: _Wanted, found: list[Tensor], order: int, trace: Any, tapes: Sequence[Any]
+    func: Any, inputs: Tensors, wanted: _Wanted, outs: list[Tensor], order: int, trace: Any, tapes: Sequence[Any]
 ) -> list[Tensor]:
-    """The results ``found`` of calling ``func`` in a trace, which knows then, as do tapes, how they are derived."""
+    """The results ``outs`` of calling ``func`` in a trace, which knows then, as do tapes, how they are derived."""
     kept = [k for k, x in enumerate(inputs) if is_inexact(x.dtype)]
-    inexact = [k for k, x in enumerate(found) if is_inexact(x.dtype)]
+    inexact = [k for k, x in enumerate(outs) if is_inexact(x.dtype)]
     if not kept or not inexact:
-        return found
+        return outs
 
     def vjp(*cotangents: Tensor | None) -> list[Tensor | None]:
-        dense = [builder.full(0, found[k].type) if cotangents[k] is None else cotangents[k] for k in inexact]
+        dense = [builder.full(0, outs[k].type) if cotangents[k] is None else cotangents[k] for k in inexact]
         return _derivative(func, inputs, wanted, kept, inexact, dense, order + 1)
 
     with tracing(trace):
-        found = [builder.stop_gradient(x) if k in inexact else x for k, x in enumerate(found)]
-    trace.add_custom_vjp(tuple(inputs), tuple(found), vjp)
+        outs = [builder.stop_gradient(x) if k in inexact else x for k, x in enumerate(outs)]
+    trace.add_custom_vjp(tuple(inputs), tuple(outs), vjp)
     for tape in tapes:
-        tape.record_custom(tuple(inputs), tuple(found), vjp)
-    return found
+        tape.record_custom(tuple(inputs), tuple(outs), vjp)
+    return outs
 
 
 def _derivative(
-    func: Any, inputs: Tensors, wanted: _Wanted, kept: Sequence[int], made: Sequence[int], cotangents: Sequence[Any],
-    order: int,
+    func: Any, inputs: Tensors, wanted: _Wanted, kept: Sequence[int], inexact_outs: Sequence[int],
+    cotangents: Sequence[Any], order: int,
 ) -> list[Tensor | None]:  # fmt: skip
     """The cotangents of inputs: by a function that calls ``func`` under a tape."""
     count = len(inputs)
 
-    def backward(*given: Tensor) -> list[Tensor]:
-        xs, gs = given[:count], given[count:]
+    def backward(*operands: Tensor) -> list[Tensor]:
+        xs, gs = operands[:count], operands[count:]
         with GradientTape() as tape:
             for k in kept:
                 tape.watch(xs[k])
             outs = wanted.checked(func, func(*xs))
-        targets = [outs[k] for k in made]
+        targets = [outs[k] for k in inexact_outs]
         sources = [xs[k] for k in kept]
         gradients = tape.gradient(targets, sources, output_gradients=list(gs), unconnected_gradients="zero")
         return list(gradients)
@@ -304,6 +304,6 @@ def _derivative(
     backward.__name__ = f"the derivative of {getattr(func, '__name__', 'func')}"
     types = tuple([inputs[k].type for k in kept])
     mine = _Wanted(wanted.stage, tuple([t.dtype for t in types]), tuple([t.shape for t in types]), False)
-    given = (*inputs, *cotangents)
-    gradients = iter(_recorded(backward, given, mine, order))
+    operands = (*inputs, *cotangents)
+    gradients = iter(_recorded(backward, operands, mine, order))
     return [next(gradients) if k in kept else None for k in range(count)]

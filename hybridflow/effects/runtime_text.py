@@ -154,7 +154,9 @@ class RuntimeValues:
                 return self._operand(leaf._read(), wrap)
             title = f"Variable {leaf.name!r}" if leaf.name else "Variable"
             title += "" if leaf.trainable else " not trainable"
-            return self._operand(leaf._read(), lambda array: _Formatted(display.describe(wrap(array), title), wrap(array)))
+            return self._operand(
+                leaf._read(), lambda array: _Formatted(display.describe(wrap(array), title), wrap(array))
+            )
         if type(leaf) is Dim:
             return self._operand(scalar(leaf, int64, "print"), lambda array: int(array))
         if isinstance(leaf, OpenFloat):

@@ -45,31 +45,31 @@ def instance_dict(value: object) -> dict[str, Any] | None:
     return attributes if isinstance(attributes, dict) else None
 
 
-def holds(own: dict[str, Any], name: str) -> bool:
+def holds(attributes: dict[str, Any], name: str) -> bool:
     """Whether there is an attribute of this name among an instance's own, as attribute lookup sees it."""
-    return dict.__contains__(own, name)
+    return dict.__contains__(attributes, name)
 
 
-def read_attribute(recording: GuardBuilder, value: object, name: str, given: object) -> None:
-    """Note what reading ``value.name`` looked at; it gave ``given``, or MISSING if it raised AttributeError."""
+def read_attribute(recording: GuardBuilder, value: object, name: str, result: object) -> None:
+    """Note what reading ``value.name`` looked at; it gave ``result``, or MISSING if it raised AttributeError."""
     kind = type(value)
     if kind in ATOMS or (isinstance(value, enum.Enum) and _is_of_member(kind, name)):
         return
     if kind in CONTAINERS:
-        _of_container(recording, value, name, given)
+        _of_container(recording, value, name, result)
     elif kind is Variable:
         if name in _VARIABLE_STATE and recording.slot_of(value) is not None:
-            _stored(recording, value, name, given)
+            _stored(recording, value, name, result)
     elif isinstance(value, (Tensor, np.generic)):
         return
     elif isinstance(value, types.ModuleType):
-        _of_module(recording, value, name, given)
+        _of_module(recording, value, name, result)
     elif isinstance(value, type):
-        _of_class(recording, value, name, given)
+        _of_class(recording, value, name, result)
     elif kind is super:
         _of_super(recording, value, name)
     elif isinstance(value, np.ndarray):
-        _of_array(recording, value, name, given)
+        _of_array(recording, value, name, result)
     elif isinstance(value, Dispatcher):
         if instance_dict(value) is not None:  # of its user's: its own are in slots
             recording.weak_root(value, name)
@@ -78,7 +78,7 @@ def read_attribute(recording: GuardBuilder, value: object, name: str, given: obj
         if isinstance(value, enum.Enum):
             recording.root(value, f"{kind.__name__}.{value.name}")
         if not recording.is_set(value, name):
-            _of_object(recording, value, name, given)
+            _of_object(recording, value, name, result)
 
 
 def _is_of_member(kind: type, name: str) -> bool:
@@ -89,7 +89,7 @@ def _is_of_member(kind: type, name: str) -> bool:
 _OF_MEMBERS = frozenset(("_name_", "_value_", "__class__"))
 
 
-def _of_container(recording: GuardBuilder, value: object, name: str, given: object) -> None:
+def _of_container(recording: GuardBuilder, value: object, name: str, result: object) -> None:
     """``deque.maxlen``, ``defaultdict.default_factory``, what was set on a Counter; its methods are looked at when they
     are called."""
     if name in (instance_dict(value) or ()):
@@ -99,7 +99,7 @@ def _of_container(recording: GuardBuilder, value: object, name: str, given: obje
         and name != "__class__"
         and recording.slot_of(value) is not None
     ):
-        _stored(recording, value, name, given)
+        _stored(recording, value, name, result)
 
 
 _FIELDS = (types.GetSetDescriptorType, types.MemberDescriptorType)
@@ -128,17 +128,19 @@ def before_attribute(recording: GuardBuilder, value: Any, name: str) -> None:
             follow(recording, function)
 
 
-def _follow_descriptor(recording: GuardBuilder, found: object) -> None:
-    if isinstance(found, property):
-        if isinstance(found.fget, types.FunctionType):
-            follow(recording, found.fget)
-    elif isinstance(found, functools.cached_property):
-        follow(recording, found.func)
-    elif found is not MISSING and not isinstance(found, (types.FunctionType, staticmethod, classmethod, Dispatcher)):
-        getter = in_class(type(found), "__get__")
+def _follow_descriptor(recording: GuardBuilder, descriptor: object) -> None:
+    if isinstance(descriptor, property):
+        if isinstance(descriptor.fget, types.FunctionType):
+            follow(recording, descriptor.fget)
+    elif isinstance(descriptor, functools.cached_property):
+        follow(recording, descriptor.func)
+    elif descriptor is not MISSING and not isinstance(
+        descriptor, (types.FunctionType, staticmethod, classmethod, Dispatcher)
+    ):
+        getter = in_class(type(descriptor), "__get__")
         if isinstance(getter, types.FunctionType) and is_recorded(getter.__code__):
-            recording.weak_root(found, type(found).__name__)  # it reads what the descriptor holds
-            lookup_of(recording, found, "__get__")
+            recording.weak_root(descriptor, type(descriptor).__name__)  # it reads what the descriptor holds
+            lookup_of(recording, descriptor, "__get__")
             follow(recording, getter)
 
 
@@ -170,7 +172,7 @@ def lookup_of(recording: GuardBuilder, value: object, name: str) -> Any:
 IMMUTABLE = 1 << 8  # Py_TPFLAGSIMMUTABLETYPE of CPython's object.h
 
 
-def _stored(recording: GuardBuilder, value: object, name: str, given: object) -> None:
+def _stored(recording: GuardBuilder, value: object, name: str, result: object) -> None:
     """An attribute that reading again shows as it is, and that runs nobody's code."""
     slot = recording.slot_of(value)
     assert slot is not None
@@ -180,10 +182,10 @@ def _stored(recording: GuardBuilder, value: object, name: str, given: object) ->
     if is_member(in_type) and in_type.__objclass__ is kind and not _has_hook(kind):
         recording.guard_read(class_slot(recording, kind), "lookup", name, in_type, f"{kind.__name__}.{name}")
         read, operand = "member", in_type
-    if given is MISSING:
+    if result is MISSING:
         recording.guard_absent(slot, read, operand, text)
     else:
-        recording.guard_read(slot, read, operand, given, text)
+        recording.guard_read(slot, read, operand, result, text)
 
 
 def _has_hook(kind: type) -> bool:
@@ -192,24 +194,24 @@ def _has_hook(kind: type) -> bool:
     return hooks[0] is not object.__getattribute__ or hooks[1] is not MISSING
 
 
-def _of_object(recording: GuardBuilder, value: object, name: str, given: object) -> None:
+def _of_object(recording: GuardBuilder, value: object, name: str, result: object) -> None:
     kind, slot = type(value), recording.slot_of(value)
     if isinstance(lookup_of(recording, value, "__getattribute__"), types.FunctionType):
         return  # what it reads is recorded as it reads
-    shared, own = in_class(kind, name), instance_dict(value)
-    held = own is not None and holds(own, name)
+    shared, attributes = in_class(kind, name), instance_dict(value)
+    held = attributes is not None and holds(attributes, name)
     if name == "__class__":
         if slot is not None:
             recording.guard_read(slot, "class", None, kind, f"type({recording.texts[slot]})")
     elif name == "__dict__":
         if slot is not None:
-            recording.guard_instance_dict(slot, value, given)
+            recording.guard_instance_dict(slot, value, result)
     elif slot is not None and (_is_librarys(shared) or (shared is MISSING and not held and _lookup_is_untracked(kind))):
-        _stored(recording, value, name, given)
+        _stored(recording, value, name, result)
     elif isinstance(shared, property) or (
         not held and shared is not MISSING and isinstance(in_class(type(shared), "__get__"), types.FunctionType)
     ):
-        _through_descriptor(recording, value, name, shared, given)
+        _through_descriptor(recording, value, name, shared, result)
     elif held:
         read_plain_attribute(recording, value, name)
     elif isinstance(shared, (types.FunctionType, Dispatcher)):
@@ -225,7 +227,7 @@ def _of_object(recording: GuardBuilder, value: object, name: str, given: object)
         lookup_of(recording, value, name)
         _not_in_instance(recording, value, name)
     elif slot is not None:
-        _stored(recording, value, name, given)
+        _stored(recording, value, name, result)
     else:
         lookup_of(recording, value, name)
 
@@ -238,9 +240,9 @@ def _is_shown(kind: type, name: str, shared: object) -> bool:
     return of_library and bool(type(shared).__flags__ & IMMUTABLE) and not hasattr(type(shared), "__get__")
 
 
-def _is_librarys(found: object) -> bool:
+def _is_librarys(attribute: object) -> bool:
     """Whether a property is Python code of a library's, of which nothing is recorded."""
-    function = found.fget if isinstance(found, property) else None
+    function = attribute.fget if isinstance(attribute, property) else None
     return isinstance(function, types.FunctionType) and not is_recorded(function.__code__)
 
 
@@ -254,12 +256,12 @@ def _lookup_is_untracked(kind: type) -> bool:
 
 def read_plain_attribute(recording: GuardBuilder, value: object, name: str) -> None:
     """Note what ``object.__getattribute__(value, name)`` looks at, whatever the class makes of attributes."""
-    slot, own = recording.slot_of(value), instance_dict(value)
-    if own is not None and holds(own, name):
+    slot, attributes = recording.slot_of(value), instance_dict(value)
+    if attributes is not None and holds(attributes, name):
         if slot is not None:
             text = recording.texts[slot]
-            where = recording.guard_instance_dict(slot, value, own)
-            recording.guard_read(where, "item", name, dict.__getitem__(own, name), f"{text}.{name}")
+            where = recording.guard_instance_dict(slot, value, attributes)
+            recording.guard_read(where, "item", name, dict.__getitem__(attributes, name), f"{text}.{name}")
     else:
         _not_in_instance(recording, value, name)
     shared = lookup_of(recording, value, name)
@@ -287,7 +289,7 @@ def get_plain_attribute(recording: GuardBuilder, value: object, name: str, get: 
 
 
 def _note_in_c(
-    recording: GuardBuilder, value: object, name: str, get: Callable[[Any, str], Any], given: object
+    recording: GuardBuilder, value: object, name: str, get: Callable[[Any, str], Any], result: object
 ) -> None:
     """Note what ``get`` gave where the instance's dict and functions in Python do not say it."""
     slot, shared = recording.slot_of(value), in_class(type(value), name)
@@ -304,16 +306,16 @@ def _note_in_c(
         except AttributeError:
             return MISSING
 
-    recording.add_guard(slot, "call", SameResult(again, given), ("plain", name))
-    if given is not MISSING and type(given) not in ATOMS:
-        recording.weak_root(given, f"{recording.texts[slot]}.{name}")
+    recording.add_guard(slot, "call", SameResult(again, result), ("plain", name))
+    if result is not MISSING and type(result) not in ATOMS:
+        recording.weak_root(result, f"{recording.texts[slot]}.{name}")
 
 
-def _through_descriptor(recording: GuardBuilder, value: object, name: str, shared: object, given: object) -> None:
+def _through_descriptor(recording: GuardBuilder, value: object, name: str, shared: object, result: object) -> None:
     """The descriptor must stay the class's; what its code reads is recorded as it reads, or read again by the guard."""
     if isinstance(shared, property) and not isinstance(shared.fget, types.FunctionType):
         if recording.slot_of(value) is not None:
-            _stored(recording, value, name, given)
+            _stored(recording, value, name, result)
         return
     lookup_of(recording, value, name)
     if not isinstance(shared, property) and in_class(type(shared), "__set__") is MISSING:
@@ -332,25 +334,25 @@ def _method(recording: GuardBuilder, value: object, name: str, function: object)
 
 def _not_in_instance(recording: GuardBuilder, value: object, name: str) -> None:
     """The instance must not get an attribute of its own that would come first."""
-    slot, own = recording.slot_of(value), instance_dict(value)
-    if slot is None or own is None:
+    slot, attributes = recording.slot_of(value), instance_dict(value)
+    if slot is None or attributes is None:
         return
     text = recording.texts[slot]
-    recording.guard_absent(recording.guard_instance_dict(slot, value, own), "item", name, f"{text}.{name}")
+    recording.guard_absent(recording.guard_instance_dict(slot, value, attributes), "item", name, f"{text}.{name}")
 
 
-def _of_class(recording: GuardBuilder, kind: type, name: str, given: object) -> None:
+def _of_class(recording: GuardBuilder, kind: type, name: str, result: object) -> None:
     if issubclass(kind, enum.Enum) and name in kind.__members__:
         return  # a member is what it is
     shared = lookup(recording, type(kind), name)
     if isinstance(shared, types.GetSetDescriptorType):  # __name__, __doc__, __dict__: as Python shows them
-        if isinstance(given, types.MappingProxyType):
-            recording.root(given, f"vars({kind.__name__})")
-        elif not kind.__flags__ & IMMUTABLE and given is not MISSING:
-            recording.guard_read(class_slot(recording, kind), "attribute", name, given, f"{kind.__name__}.{name}")
+        if isinstance(result, types.MappingProxyType):
+            recording.root(result, f"vars({kind.__name__})")
+        elif not kind.__flags__ & IMMUTABLE and result is not MISSING:
+            recording.guard_read(class_slot(recording, kind), "attribute", name, result, f"{kind.__name__}.{name}")
         return
-    found = lookup(recording, kind, name)
-    if found is MISSING and given is not MISSING:
+    class_value = lookup(recording, kind, name)
+    if class_value is MISSING and result is not MISSING:
         lookup(recording, type(kind), "__getattr__")
     elif shared is not MISSING:
         _stays_behind(recording, shared)
@@ -360,15 +362,15 @@ def _of_super(recording: GuardBuilder, value: Any, name: str) -> None:
     """``super().name``: the classes after the present one, each asked by itself."""
     order = value.__self_class__.__mro__
     for base in order[order.index(value.__thisclass__) + 1 :]:
-        found = base.__dict__.get(name, MISSING)
+        in_base = base.__dict__.get(name, MISSING)
         if not base.__flags__ & IMMUTABLE:
             text = f"{base.__name__}.{name}"
             slot = recording.root(_dict_of_class(base), f"vars({base.__name__})")
-            if found is MISSING:
+            if in_base is MISSING:
                 recording.guard_absent(slot, "item", name, text)
             else:
-                recording.guard_read(slot, "item", name, found, text)
-        if found is not MISSING:
+                recording.guard_read(slot, "item", name, in_base, text)
+        if in_base is not MISSING:
             return
 
 
@@ -379,34 +381,34 @@ def _dict_of_class(kind: type) -> dict[str, Any]:
     return next(d for d in gc.get_referents(kind.__dict__) if type(d) is dict)
 
 
-def _of_array(recording: GuardBuilder, array: np.ndarray, name: str, given: object) -> None:
+def _of_array(recording: GuardBuilder, array: np.ndarray, name: str, result: object) -> None:
     slot = recording.slot_of(array)
     if slot is None:
         return
     text = f"{recording.texts[slot]}.{name}"
-    if name == "__dict__" and given is not MISSING:
-        recording.guard_instance_dict(slot, array, given)
+    if name == "__dict__" and result is not MISSING:
+        recording.guard_instance_dict(slot, array, result)
     elif name in _ARRAY_TYPE:
         recording.add_guard(slot, "call", ArrayType(array), "type")
-    elif isinstance(given, np.ndarray):
+    elif isinstance(result, np.ndarray):
         recording.add_guard(slot, "call", ArrayType(array), "type")
-        recording.root(given, text)  # a view: its elements are the array's
-    elif given is MISSING or name in (instance_dict(array) or ()):
-        _stored(recording, array, name, given)
-    elif not callable(given):
+        recording.root(result, text)  # a view: its elements are the array's
+    elif result is MISSING or name in (instance_dict(array) or ()):
+        _stored(recording, array, name, result)
+    elif not callable(result):
         recording.add_guard(slot, "call", ArrayContents(array), "elements")
         recording.on_array_shared(array)
 
 
-def _of_module(recording: GuardBuilder, module: types.ModuleType, name: str, given: object) -> None:
+def _of_module(recording: GuardBuilder, module: types.ModuleType, name: str, result: object) -> None:
     if is_users_class(type(module)):
         recording.weak_root(module, module.__name__)
-        _of_object(recording, module, name, given)
+        _of_object(recording, module, name, result)
         return
     slot, text = recording.root(module.__dict__, module.__name__), f"{module.__name__}.{name}"
     if not is_library_module(module.__name__):  # which may come to have a class with properties
-        own = recording.weak_root(module, module.__name__)
-        recording.guard_read(own, "class", None, type(module), f"type({module.__name__})")
+        module_slot = recording.weak_root(module, module.__name__)
+        recording.guard_read(module_slot, "class", None, type(module), f"type({module.__name__})")
     if name in module.__dict__:
         recording.guard_read(slot, "item", name, module.__dict__[name], text)
     else:

@@ -88,8 +88,8 @@ class AttributeWrites:
     def __init__(self, places: Sequence[tuple[Callable[[], Any], str]]) -> None:
         self.slots = places
 
-    def __call__(self, made: tuple[Any, ...]) -> Any:
-        result, *values = made
+    def __call__(self, outputs: tuple[Any, ...]) -> Any:
+        result, *values = outputs
         trace = now().trace
         for (reference, name), value in zip(self.slots, values, strict=True):
             owner = reference()

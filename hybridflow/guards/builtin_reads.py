@@ -152,14 +152,14 @@ def _each_kind(kinds: object) -> Iterator[Any]:
 
 
 def _note_kinds(
-    recording: GuardBuilder, question: Callable[..., bool], value: Any, kinds: object, asked: list[Any], found: bool
+    recording: GuardBuilder, question: Callable[..., bool], value: Any, kinds: object, asked: list[Any], answer: bool
 ) -> None:
     if question is isinstance and recording.slot_of(value) is None:  # made by the trace: what counts is its class
         question, value = issubclass, type(value)
         if any(getattr(kind, "_is_protocol", False) for kind in asked):
             return
     slot = recording.root(value, value.__name__) if question is issubclass else recording.slot_of(value)
-    check = SameResult(lambda v: question(v, kinds), found)
+    check = SameResult(lambda v: question(v, kinds), answer)
     recording.add_guard(slot or 0, "call", check, (question.__name__, *map(id, asked)))
 
 

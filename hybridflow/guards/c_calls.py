@@ -308,7 +308,7 @@ def getter(recording: GuardBuilder, f: Any, value: object) -> Any:
     _, args = f.__reduce__()[:2]
     if isinstance(f, operator.methodcaller):
         return recording.note(recording.prepare, get_attribute(recording, value, args[0]))(*args[1:])
-    found = []
+    parts = []
     for name in args:
         part = value
         if isinstance(f, operator.attrgetter):
@@ -316,8 +316,8 @@ def getter(recording: GuardBuilder, f: Any, value: object) -> Any:
                 part = get_attribute(recording, part, step)
         else:
             part = get_item(recording, value, name)
-        found.append(part)
-    return found[0] if len(args) == 1 else tuple(found)
+        parts.append(part)
+    return parts[0] if len(args) == 1 else tuple(parts)
 
 
 def prints(recording: GuardBuilder, f: Any, /, *values: Any, **options: Any) -> Any:

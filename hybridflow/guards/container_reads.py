@@ -140,11 +140,11 @@ def _contained_in(recording: GuardBuilder, slot: int, position: int, item: objec
     recording.weak_root(item, f"{recording.texts[slot]}[{position}]")
 
 
-def read_item(recording: GuardBuilder, value: Any, key: Any, given: object, missing: bool) -> None:
-    """Note that ``value[key]`` gave ``given``, or that there was nothing."""
+def read_item(recording: GuardBuilder, value: Any, key: Any, item: object, missing: bool) -> None:
+    """Note that ``value[key]`` gave ``item``, or that there was nothing."""
     slot, base = recording.slot_of(value), base_container(value)
     if isinstance(value, np.ndarray):
-        _read_element(recording, value, key, given)
+        _read_element(recording, value, key, item)
         return
     if base is None or _overrides(value, "__getitem__"):
         if slot is not None and is_foreign_array(value):
@@ -161,17 +161,17 @@ def read_item(recording: GuardBuilder, value: Any, key: Any, given: object, miss
             if adds and value.default_factory is not None:
                 recording.effect(value, "adds a key to {}")
         else:
-            read_entry(recording, value, key, given)
+            read_entry(recording, value, key, item)
     elif base in (list, tuple) and type(key) is not slice and not missing:
         position = operator.index(key)
         if position < 0:
             read_length(recording, value)
             position += length_of(value)
-        recording.guard_read(slot, "index", position, given, _entry(recording, slot, key))
+        recording.guard_read(slot, "index", position, item, _entry(recording, slot, key))
     elif base is types.MappingProxyType and not missing:
-        recording.add_guard(slot, "call", SameResult(operator.itemgetter(key), given), ("key", key))
-        if not is_plain(given):
-            recording.weak_root(given, _entry(recording, slot, key))
+        recording.add_guard(slot, "call", SameResult(operator.itemgetter(key), item), ("key", key))
+        if not is_plain(item):
+            recording.weak_root(item, _entry(recording, slot, key))
     else:
         read_items(recording, value)
 
@@ -179,24 +179,24 @@ def read_item(recording: GuardBuilder, value: Any, key: Any, given: object, miss
 _ADDS_KEY = collections.defaultdict.__dict__["__missing__"]
 
 
-def read_entry(recording: GuardBuilder, mapping: object, key: object, given: object) -> None:
-    """Note that an outside mapping holds ``given`` under a key."""
+def read_entry(recording: GuardBuilder, mapping: object, key: object, item: object) -> None:
+    """Note that an outside mapping holds ``item`` under a key."""
     slot = recording.slot_of(mapping)
     if slot is not None:
-        recording.guard_read(slot, "item", key, given, _entry(recording, slot, key))
+        recording.guard_read(slot, "item", key, item, _entry(recording, slot, key))
 
 
-def _read_element(recording: GuardBuilder, array: np.ndarray, key: object, given: object) -> None:
+def _read_element(recording: GuardBuilder, array: np.ndarray, key: object, item: object) -> None:
     slot = recording.slot_of(array)
     if slot is None:
         return
-    if not isinstance(given, np.ndarray):
-        recording.add_guard(slot, "call", SameResult(operator.itemgetter(key), given), ("key", repr(key)))
-        if not is_plain(given):
-            recording.weak_root(given, _entry(recording, slot, key))
-    elif given.base is not None and np.may_share_memory(given, array):
+    if not isinstance(item, np.ndarray):
+        recording.add_guard(slot, "call", SameResult(operator.itemgetter(key), item), ("key", repr(key)))
+        if not is_plain(item):
+            recording.weak_root(item, _entry(recording, slot, key))
+    elif item.base is not None and np.may_share_memory(item, array):
         recording.add_guard(slot, "call", ArrayType(array), "type")
-        recording.root(given, f"{recording.texts[slot]}[...]")  # a view: its elements are the array's
+        recording.root(item, f"{recording.texts[slot]}[...]")  # a view: its elements are the array's
     else:
         read_elements(recording, array)
 
@@ -319,7 +319,7 @@ def follow_methods(recording: GuardBuilder, value: object, depth: int = 0, whole
     recording.consumed.add(key)
     kind = type(value)
     if kind not in recording.special:
-        recording.special[kind] = [found for base in kind.__mro__ for found in _special_methods(base)]
+        recording.special[kind] = [method for base in kind.__mro__ for method in _special_methods(base)]
     if not is_of_hybridflow(kind):
         for name in _ASKED_IN_C:
             if not isinstance(in_class(kind, name), types.FunctionType):
@@ -404,17 +404,17 @@ def read_state(recording: GuardBuilder, value: object, depth: int = _STATE_DEPTH
     kind, slot = type(value), recording.slot_of(value)
     if slot is None or is_plain(value) or isinstance(value, (np.ndarray, *_FUNCTIONS)) or base_container(value):
         return
-    own, module = instance_dict(value), kind.__module__ or ""
-    if own is None:
+    attributes, module = instance_dict(value), kind.__module__ or ""
+    if attributes is None:
         if kind in _WITH_STATE or not c_function_models.is_pure_module(module):
             text = f"uses an object of {module}.{kind.__name__}, whose state is not known"
             recording.reason(text, "use it outside and pass the result")
     elif (id(value), True) not in recording.consumed and not is_of_hybridflow(kind):
         recording.consumed.add((id(value), True))
-        recording.guard_instance_dict(slot, value, own)
-        read_items(recording, own)
+        recording.guard_instance_dict(slot, value, attributes)
+        read_items(recording, attributes)
         if depth > 0:
-            for held in list(own.values()):
+            for held in list(attributes.values()):
                 consume(recording, held, depth - 1, whole=True)
 
 

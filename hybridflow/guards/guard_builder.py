@@ -179,10 +179,10 @@ class GuardBuilder:
         known = self.slot_of(cell)
         if known is not None:
             return known
-        found = self._cells.get(id(cell))
-        if found is None:
+        cell_read = self._cells.get(id(cell))
+        if cell_read is None:
             return self.root(cell, name)
-        slot, position = found
+        slot, position = cell_read
         function = self.texts[slot]
         closure = self._add_guard_step(
             (slot, "closure"), "closure", slot, None, "type", tuple, f"{function}.__closure__"
@@ -209,10 +209,10 @@ class GuardBuilder:
             check, expected = "same", earlier  # another way to one container
         return self._add_guard_step(key, read, owner, operand, check, expected, text, value)
 
-    def guard_instance_dict(self, slot: int, value: object, own: object) -> int:
-        """Note that the attributes of the object in a slot are in the dict ``own``; the slot of that."""
-        read, operand = ("own", None) if has_own_dict(value, own) else ("attribute", "__dict__")
-        return self.guard_read(slot, read, operand, own, f"vars({self.texts[slot]})")
+    def guard_instance_dict(self, slot: int, value: object, attributes: object) -> int:
+        """Note that the attributes of the object in a slot are in the dict ``attributes``; the slot of that."""
+        read, operand = ("own", None) if has_own_dict(value, attributes) else ("attribute", "__dict__")
+        return self.guard_read(slot, read, operand, attributes, f"vars({self.texts[slot]})")
 
     def guard_absent(self, owner: int, read: str, operand: object, text: str) -> None:
         """Note that there was nothing to read."""
@@ -269,8 +269,8 @@ class GuardBuilder:
 
     def shared_memory(self, tensor: object, array: Any) -> None:
         """Note the elements of a tensor over memory that an array of somebody else's has."""
-        own = self.slot_of(tensor)
-        slot = None if own is None else self._known.get(("value", own))
+        tensor_slot = self.slot_of(tensor)
+        slot = None if tensor_slot is None else self._known.get(("value", tensor_slot))
         if slot is None:
             slot = self.weak_root(array, "memory of a tensor")
         self.add_guard(slot, "call", ArrayContents(array), "elements")
@@ -297,15 +297,15 @@ class GuardBuilder:
                 )
             self.effect(owner, f"sets {{}}.{name}")
             return
-        slot, own = self.weak_root(owner, type(owner).__name__), owner.__dict__
-        where = self.guard_instance_dict(slot, owner, own)
+        slot, attributes = self.weak_root(owner, type(owner).__name__), owner.__dict__
+        where = self.guard_instance_dict(slot, owner, attributes)
         if (where, name) not in self._locations:
             reads = (slot, "attribute"), (slot, "method"), (where, "item")
             was_read = any((*read, str, name) in self._known for read in reads)
             self.effect(owner, f"sets {{}}.{name}")
-            before = own.get(name, attribute_writes.NOTHING)
+            before = attributes.get(name, attribute_writes.NOTHING)
             self._locations[where, name] = attribute_writes.AttributeSlot(
-                owner, own, name, before, self.reasons[-1], was_read
+                owner, attributes, name, before, self.reasons[-1], was_read
             )
         self._locations[where, name].set_here()
 
@@ -330,27 +330,27 @@ class GuardBuilder:
     def collect_outputs(self, result: object) -> list[tuple[attribute_writes.AttributeSlot, Any]]:
         """The attributes that each call sets, beside its ``result``, with what the trace left there.  They hold again
         what they held before it."""
-        found = [
+        writes = [
             (place, place.was_present.get(place.name, attribute_writes.NOTHING))
             for place in self._locations.values()
             if attribute_writes.can_be_result(
                 place.was_present.get(place.name, attribute_writes.NOTHING), lambda x: self.slot_of(x) is not None
             )
         ]
-        if not attribute_writes.are_apart([result, *(value for _, value in found)]):
+        if not attribute_writes.are_apart([result, *(value for _, value in writes)]):
             return []
-        for place, value in found:
+        for place, value in writes:
             place.restore()
             if place.can_be_set(value):
                 self.reasons.remove(place.reason)
-        self._taken = found
-        return found
+        self._taken = writes
+        return writes
 
     def _first_failing(self) -> int | None:
         """The first step that a call would fail at which finds flags as this one did, and one that finds those set
         that were not read before; None if either has no such step."""
-        found = self._failing_with([place.is_flag for place, _ in self._taken])
-        if found is None:
+        failing = self._failing_with([place.is_flag for place, _ in self._taken])
+        if failing is None:
             return None
         return self._failing_with([place.is_flag and place.was_read for place, _ in self._taken])
 

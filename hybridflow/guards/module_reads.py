@@ -16,20 +16,20 @@ from hybridflow.guards.container_reads import read_items
 from hybridflow.guards.guard_builder import GuardBuilder
 
 
-def _by_name(recording: GuardBuilder, own: dict[str, Any]) -> module_parts.Parts:
-    recording.note(read_items, own)
-    return module_parts.by_name(own)
+def _by_name(recording: GuardBuilder, attributes: dict[str, Any]) -> module_parts.Parts:
+    recording.note(read_items, attributes)
+    return module_parts.by_name(attributes)
 
 
-def _trained_first(recording: GuardBuilder, own: dict[str, Any], without: Collection[str]) -> module_parts.Parts:
-    recording.note(_note_ranks, own, without)
-    return module_parts.trained_first(own, without)
+def _trained_first(recording: GuardBuilder, attributes: dict[str, Any], without: Collection[str]) -> module_parts.Parts:
+    recording.note(_note_ranks, attributes, without)
+    return module_parts.trained_first(attributes, without)
 
 
-def _note_ranks(recording: GuardBuilder, own: dict[str, Any], without: Collection[str]) -> None:
-    read_items(recording, own)
+def _note_ranks(recording: GuardBuilder, attributes: dict[str, Any], without: Collection[str]) -> None:
+    read_items(recording, attributes)
     iterate(recording, without)
-    for value in own.values():
+    for value in attributes.values():
         if isinstance(value, Variable):
             note_class(recording, value)
             read_attribute(recording, value, "trainable", value.trainable)

@@ -27,8 +27,8 @@ INERT = (ATOMS - {decimal.Decimal}) | {Tensor, SymbolicTensor, SymbolicNumber}
 
 
 def builtins_of(namespace: dict[str, Any]) -> dict[str, Any]:
-    found = namespace.get("__builtins__", builtins)  # which a namespace given to types.FunctionType may lack
-    return found if isinstance(found, dict) else found.__dict__
+    value = namespace.get("__builtins__", builtins)  # which a namespace given to types.FunctionType may lack
+    return value if isinstance(value, dict) else value.__dict__
 
 
 def note_name(recording: GuardBuilder, namespace: dict[str, Any], name: str) -> None:
@@ -147,9 +147,9 @@ def note_module(recording: GuardBuilder, namespace: dict[str, Any], module: str,
 
 
 def note_import(recording: GuardBuilder, namespace: dict[str, Any], module: str, level: int, name: str) -> None:
-    found = note_module(recording, namespace, module, level)
-    if found is not None and name != "*":
-        read_attribute(recording, found, name, getattr(found, name, MISSING))
+    module_read = note_module(recording, namespace, module, level)
+    if module_read is not None and name != "*":
+        read_attribute(recording, module_read, name, getattr(module_read, name, MISSING))
 
 
 def note_item_write(recording: GuardBuilder, value: object) -> None:

@@ -90,9 +90,9 @@ class Cell(Layer, one_tensor=True):
 
     def call(self, inputs: Any, states: Any, training: bool | None = None) -> tuple[Any, list[Any]]:
         """The output, and the states after it."""
-        given = list(states) if isinstance(states, (list, tuple)) else [states]
+        state_list = list(states) if isinstance(states, (list, tuple)) else [states]
         project, step = self.prepared(inputs.shape[0], training)
-        return step(project(inputs), given)
+        return step(project(inputs), state_list)
 
     def prepared(self, batch: Any, training: bool | None) -> tuple[Project, Step]:
         """What is done to inputs, of one step or of all at once, and what then is done at each: for one sequence, with
@@ -351,8 +351,8 @@ class StackedRNNCells(Layer, one_tensor=True):
 
         def step(x: Any, states: Any) -> tuple[Any, list[Any]]:
             after = []
-            for number, ((project, own_step), own) in enumerate(zip(parts, states)):
-                x, new = own_step(project(x) if number else x, own)
+            for number, ((project, own_step), cell_states) in enumerate(zip(parts, states)):
+                x, new = own_step(project(x) if number else x, cell_states)
                 after.append(list(new) if isinstance(new, (list, tuple)) else [new])
             return x, after
 

@@ -118,8 +118,8 @@ class Attention(_Attention):
 
     def scores(self, query: Any, key: Any) -> Any:
         if self.score_mode == "dot":
-            found = query @ matrix_transpose(key)
-            return found if self.scale is None else found * self.scale
+            scores = query @ matrix_transpose(key)
+            return scores if self.scale is None else scores * self.scale
         both = query[:, :, None] + key[:, None]
         return self.concat_score_weight * sum(tanh(both if self.scale is None else self.scale * both), axis=-1)
 
@@ -148,5 +148,5 @@ class AdditiveAttention(_Attention):
         self.scale = self.add_weight((extent,), "glorot_uniform") if self.use_scale else None
 
     def scores(self, query: Any, key: Any) -> Any:
-        found = tanh(query[:, :, None] + key[:, None])
-        return sum(found if self.scale is None else self.scale * found, axis=-1)
+        hidden = tanh(query[:, :, None] + key[:, None])
+        return sum(hidden if self.scale is None else self.scale * hidden, axis=-1)

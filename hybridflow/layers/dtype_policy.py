@@ -120,13 +120,13 @@ def global_policy() -> Policy:
     return _global
 
 
-def as_policy(given: Any) -> Policy:
+def as_policy(policy: Any) -> Policy:
     """A policy, or the one that a name, a dtype, or the description of one means."""
-    if isinstance(given, Policy):
-        return given
-    if isinstance(given, dict):
-        return Policy.from_config(given.get("config", given))
-    return Policy(given)
+    if isinstance(policy, Policy):
+        return policy
+    if isinstance(policy, dict):
+        return Policy.from_config(policy.get("config", policy))
+    return Policy(policy)
 
 
 def policy_of(dtype: DTypeLike | Policy | None) -> Policy:

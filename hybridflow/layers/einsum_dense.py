@@ -69,12 +69,12 @@ class EinsumDense(Layer, one_tensor=True):
         inputs, kernel, outputs = self._parts
         extents = self._extents(inputs, input_shape)
         letters = outputs.replace("...", "")
-        own = letters if outputs.startswith("...") else letters[1:]
-        if len(own) > len(self.output_shape):
+        letters_kept = letters if outputs.startswith("...") else letters[1:]
+        if len(letters_kept) > len(self.output_shape):
             raise ShapeError(self.name, f"output_shape is {self.output_shape}; the outputs are {outputs!r}.")
         extents |= {
             letter: extent
-            for letter, extent in zip(reversed(own), reversed(self.output_shape))
+            for letter, extent in zip(reversed(letters_kept), reversed(self.output_shape))
             if extent is not None and letter not in extents
         }
         self.kernel = self._weight("kernel", [self._extent(extents, letter) for letter in kernel])

@@ -25,10 +25,10 @@ def _checked(layer: Layer, x: Any, open_: bool = False) -> Any:
     return x
 
 
-def _one_of(layer: Layer, what: str, given: Any, known: Any) -> Any:
-    if given not in known:
-        raise ArgumentError(layer.name, f"{what} is {given!r}; it must be one of {', '.join(map(repr, known))}.")
-    return given
+def _one_of(layer: Layer, what: str, value: Any, known: Any) -> Any:
+    if value not in known:
+        raise ArgumentError(layer.name, f"{what} is {value!r}; it must be one of {', '.join(map(repr, known))}.")
+    return value
 
 
 class Resizing(Layer, one_tensor=True):
@@ -195,11 +195,11 @@ class _Moved(Layer, one_tensor=True):
         source = self.generator or random.global_generator()
         return source.uniform((x.shape[0], 1, 1), bounds[0], bounds[1], dtypes.float32)
 
-    def _factor(self, what: str, given: Any) -> tuple[float, float]:
+    def _factor(self, what: str, value: Any) -> tuple[float, float]:
         """A pair of bounds; a number is one for both sides."""
-        low, high = (-given, given) if isinstance(given, (int, float)) else given
+        low, high = (-value, value) if isinstance(value, (int, float)) else value
         if not low <= high:
-            raise ArgumentError(self.name, f"{what} is {given!r}; it must be a number, or a pair that rises.")
+            raise ArgumentError(self.name, f"{what} is {value!r}; it must be a number, or a pair that rises.")
         return float(low), float(high)
 
 

@@ -384,8 +384,8 @@ class Layer(Module, Configured):
 
     def _weight(self, weight: str, shape: Sequence[int], **options: Any) -> Variable:
         """A weight by the arguments that ``_settle`` keeps."""
-        given = {kind: getattr(self, f"{weight}_{kind}") for kind in _OF_WEIGHTS}
-        return self.add_weight(shape, **given | options)
+        defaults = {kind: getattr(self, f"{weight}_{kind}") for kind in _OF_WEIGHTS}
+        return self.add_weight(shape, **defaults | options)
 
     def _settled(self, *weights: str) -> dict[str, Any]:
         """What ``_settle`` keeps, for ``get_config``."""
@@ -535,12 +535,12 @@ def describe(value: Any) -> Any:
     return description(value) if isinstance(value, Configured) else value
 
 
-def as_layer(given: Any) -> Any:
+def as_layer(layer: Any) -> Any:
     """The layer that ``describe`` described, made of a class that there is; anything else is itself.
 
     Raises ArgumentError for an unknown name.
     """
-    return described_of(Layer, given, "layers") if isinstance(given, dict) else given
+    return described_of(Layer, layer, "layers") if isinstance(layer, dict) else layer
 
 
 def check_last_extent(layer: Layer, value: Any, wanted: int, name: str = "input") -> None:

@@ -329,11 +329,11 @@ def _axes(layer: Layer, axis: Any, shape: Sequence[Any]) -> list[int]:
 
     Raises AxisError, which names the layer, for one that is not there, ShapeError for one of unknown extent.
     """
-    found = []
+    axes = []
     for one in (axis,) if isinstance(axis, int) else axis:
         if not -len(shape) <= one < len(shape):
             raise AxisError(layer.name, f"axis {one} is none of the input's, whose shape is {tuple(shape)}.")
         if not isinstance(shape[one], int):
             raise ShapeError(layer.name, f"the input has the shape {tuple(shape)}; extent {one} must be known.")
-        found.append(one % len(shape))
-    return sorted(found)
+        axes.append(one % len(shape))
+    return sorted(axes)

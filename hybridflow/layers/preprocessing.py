@@ -131,10 +131,10 @@ class Normalization(Layer, one_tensor=True):
         mean = astype(mean, inputs.dtype)
         return mean + inputs * deviation if self.invert else (inputs - mean) / deviation
 
-    def _filled(self, given: Any) -> Tensor:
+    def _filled(self, values: Any) -> Tensor:
         """Numbers that were given, of the shape that broadcasts with inputs."""
         extents = [self._shape[axis] for axis in self._kept_axes(len(self._shape))]
-        return asarray(np.broadcast_to(np.asarray(given, "f4"), extents).reshape(self._shape))
+        return asarray(np.broadcast_to(np.asarray(values, "f4"), extents).reshape(self._shape))
 
     def get_config(self) -> dict[str, Any]:
         config = {"axis": self.axis or None, "mean": self.input_mean, "variance": self.input_variance}

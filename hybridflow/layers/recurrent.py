@@ -115,17 +115,17 @@ class RNN(Layer, one_tensor=True):
         result = moveaxis(outputs, 0, 1) if self.return_sequences else last
         return (result, *states) if self.return_state else result
 
-    def _first(self, inputs: Any, given: Any) -> list[Any]:
+    def _first(self, inputs: Any, initial_state: Any) -> list[Any]:
         """The states to begin with."""
         batch = inputs.shape[0]
-        if given is None and self.stateful:
-            given = self.states
-            held = Nest(given, "states").values[0].shape[0]
+        if initial_state is None and self.stateful:
+            initial_state = self.states
+            held = Nest(initial_state, "states").values[0].shape[0]
             if batch != held:
                 raise ShapeError(self.name, f"the batch is {batch}; the states are of a batch of {held}.")
-        if given is None:
+        if initial_state is None:
             return cells.initial_state(self.cell, batch, self.compute_dtype)
-        states = list(given) if isinstance(given, (list, tuple)) else [given]
+        states = list(initial_state) if isinstance(initial_state, (list, tuple)) else [initial_state]
         sizes = self.cell.state_size
         count = len(sizes) if isinstance(sizes, (list, tuple)) else 1
         if len(states) != count:
@@ -195,14 +195,16 @@ _GATED = "activation", "recurrent_activation", "use_bias", *_STARTS
 REMEMBERING = (*_GATED, "unit_forget_bias", *_RULES, "seed", *_SCANS)
 
 
-def split_arguments(layer: str, order: Sequence[str], given: Sequence[Any], options: Any) -> tuple[Any, Any]:
+def split_arguments(layer: str, order: Sequence[str], values: Sequence[Any], options: Any) -> tuple[Any, Any]:
     """Arguments of a recurrent layer that makes its own cell, without and with a name: the cell's, and the layer's.
 
     Raises ArgumentTypeError, which names the layer, for one that comes twice, or too many.
     """
-    if len(given) > len(order):
-        raise ArgumentTypeError(layer, f"there are {len(given)} arguments without a name; at most {len(order)} may be.")
-    named = dict(zip(order, given))
+    if len(values) > len(order):
+        raise ArgumentTypeError(
+            layer, f"there are {len(values)} arguments without a name; at most {len(order)} may be."
+        )
+    named = dict(zip(order, values))
     for name in named:
         if name in options:
             raise ArgumentTypeError(layer, f"{name} is given twice: once without its name.")

@@ -260,14 +260,14 @@ def gmres(
         cycle,
         (as_tensor(0, "gmres"), start, subtract(target, apply(start))),
     )
-    found = sqrt(_dot(r, r))
+    residual = sqrt(_dot(r, r))
 
     def solve_transposed(g: Tensor) -> Tensor:
         turned, left = _transposed("gmres", A, g), None if M is None else _transposed("gmres", M, g)
         return gmres(turned, g, tol=tol, atol=atol, restart=restart, maxiter=maxiter, M=left).solution
 
-    converged = less_equal(found, limit)[..., 0]
-    return IterativeSolution(_implicit(x, apply, b, solve_transposed), k, found[..., 0], converged)
+    converged = less_equal(residual, limit)[..., 0]
+    return IterativeSolution(_implicit(x, apply, b, solve_transposed), k, residual[..., 0], converged)
 
 
 def _combined(basis: Tensor, weights: Tensor) -> Tensor:

@@ -85,7 +85,7 @@ if not _TYPE_CHECKING:  # a checker would take every name for one of ours
     __getattr__, __dir__ = _name_hints.answers(__name__, __all__)
 
 _KINDS: dict[str, type[Loss]] = {
-    name: found for name, found in list(globals().items()) if isinstance(found, type) and issubclass(found, Loss)
+    name: kind for name, kind in list(globals().items()) if isinstance(kind, type) and issubclass(kind, Loss)
 }
 SHORT = {
     "mse": "MeanSquaredError",

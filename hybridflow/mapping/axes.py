@@ -26,7 +26,7 @@ def spread(stage: str, axes: Any, value: Any, name: str, path: str) -> list[Any]
             stage, f"{name} is {axes!r:.60}, and {path} is nested otherwise: {pytree.flatten(value)[1]!r:.80}."
         )
     pairs = zip(pytree.children(axes, name), pytree.children(value, path))
-    return [axis for (own, a), (where, v) in pairs for axis in spread(stage, a, v, own, where)]
+    return [axis for (own_path, a), (where, v) in pairs for axis in spread(stage, a, v, own_path, where)]
 
 
 def _alike(axes: Any, value: Any) -> bool:
@@ -46,7 +46,7 @@ def _axis(stage: str, axis: Any, name: str) -> int | None:
         raise ArgumentTypeError(stage, f"{name} is {axis!r:.60}. Expected an int, None, or a tree of them.") from None
 
 
-def size_of(stage: str, given: Any, mapped: Sequence[tuple[str, Tensor, int]]) -> Extent:
+def size_of(stage: str, size_asked: Any, mapped: Sequence[tuple[str, Tensor, int]]) -> Extent:
     """How many examples there are: one extent along the mapped axes of all arguments.
 
     Raises ShapeError where these differ, AxisError for an axis out of range, ArgumentError where none is mapped.
@@ -58,9 +58,9 @@ def size_of(stage: str, given: Any, mapped: Sequence[tuple[str, Tensor, int]]) -
             raise AxisError(stage, f"{path} is {x.type} and is to be mapped over its axis {axis}.{hint}")
         sizes.append(x.shape[axis])
     if not sizes:
-        if given is None:
+        if size_asked is None:
             raise ArgumentError(stage, "no argument is mapped: in_axes has None for all. Give axis_size=n.")
-        return given
+        return size_asked
     for (path, x, axis), size in zip(mapped, sizes):
         if not same_extents((size,), (sizes[0],)):
             first, one, first_size = mapped[0]
@@ -69,6 +69,6 @@ def size_of(stage: str, given: Any, mapped: Sequence[tuple[str, Tensor, int]]) -
                 f"{first} is {one.type}, mapped over its axis {first_size}, and {path} is {x.type}, over its axis "
                 f"{axis}. Expected one extent.",
             )
-    if given is not None and not same_extents((given,), (sizes[0],)):
-        raise ShapeError(stage, f"axis_size is {given}, and {mapped[0][0]} has {sizes[0]} examples.")
+    if size_asked is not None and not same_extents((size_asked,), (sizes[0],)):
+        raise ShapeError(stage, f"axis_size is {size_asked}, and {mapped[0][0]} has {sizes[0]} examples.")
     return sizes[0]

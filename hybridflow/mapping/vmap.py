@@ -77,8 +77,8 @@ def vmap(
             raise ArgumentError(
                 "vmap", f"in_axes has {len(axes)} entries, and the call {len(args)} arguments by position."
             )
-        own = spread("vmap", axes, args, "in_axes", "arguments") + [0] * len(pytree.flatten(kwargs)[0])
-        return _mapped("vmap", function, (args, kwargs), own, out_axes, axis_size, randomness)
+        leaf_axes = spread("vmap", axes, args, "in_axes", "arguments") + [0] * len(pytree.flatten(kwargs)[0])
+        return _mapped("vmap", function, (args, kwargs), leaf_axes, out_axes, axis_size, randomness)
 
     return _named(entered(mapped), function, "vmap")
 
@@ -114,55 +114,56 @@ def _named(derived: Callable[..., Any], function: Callable[..., Any], stage: str
 
 
 def _mapped(
-    stage: str, function: Callable[..., Any], given: Any, axes: list[Any], out_axes: Any, size: Any, randomness: str
+    stage: str, function: Callable[..., Any], arguments: Any, axes: list[Any], out_axes: Any, size: Any, randomness: str
 ) -> Any:
-    leaves, structure = pytree.flatten(given)
-    paths = _paths(given)
+    leaves, structure = pytree.flatten(arguments)
+    paths = _paths(arguments)
     places = [k for k, (leaf, axis) in enumerate(zip(leaves, axes)) if axis is not None and is_value(leaf)]
     tensors = [as_tensor(leaves[k], stage) for k in places]
     count = size_of(stage, size, [(paths[k], x, axes[k]) for k, x in zip(places, tensors)])
-    found: list[Any] = []
+    results_of_function: list[Any] = []
 
     def body(examples: list[Tensor]) -> list[Tensor]:
-        own = list(leaves)
+        replaced = list(leaves)
         for k, x in zip(places, examples):
-            own[k] = x
-        args, kwargs = pytree.unflatten(structure, own)
-        found.append(pytree.flatten(converted(function, stage)(*args, **kwargs)))
-        for leaf in found[0][0]:
+            replaced[k] = x
+        args, kwargs = pytree.unflatten(structure, replaced)
+        results_of_function.append(pytree.flatten(converted(function, stage)(*args, **kwargs)))
+        for leaf in results_of_function[0][0]:
             if hasattr(type(leaf), "why_no_result"):
                 raise leaf.why_no_result()
-        return [as_tensor(leaf, stage) for leaf in found[0][0] if is_value(leaf)]
+        return [as_tensor(leaf, stage) for leaf in results_of_function[0][0] if is_value(leaf)]
 
     xs = [x if axes[k] in (0, -len(x.shape)) else moveaxis(x, axes[k], 0) for k, x in zip(places, tensors)]
-    results, own = over_examples(stage, body, xs, count, randomness)
-    made, shape = found[0]
-    result = pytree.unflatten(shape, made)
+    results, replaced = over_examples(stage, body, xs, count, randomness)
+    result_leaves, shape = results_of_function[0]
+    result = pytree.unflatten(shape, result_leaves)
     wanted = spread(stage, out_axes, result, "out_axes", "the result")
-    stacked = iter(zip(results, own))
+    stacked = iter(zip(results, replaced))
     placed = [
-        _placed(stage, *next(stacked), axis, count) if is_value(leaf) else leaf for leaf, axis in zip(made, wanted)
+        _placed(stage, *next(stacked), axis, count) if is_value(leaf) else leaf
+        for leaf, axis in zip(result_leaves, wanted)
     ]
     return pytree.unflatten(shape, placed)
 
 
-def _paths(given: Any) -> list[str]:
-    args, kwargs = given
+def _paths(arguments: Any) -> list[str]:
+    args, kwargs = arguments
     paths = [path for k, x in enumerate(args) for path in pytree.paths(pytree.flatten(x)[1], f"argument {k}")]
     return paths + [
         path for name in sorted(kwargs) for path in pytree.paths(pytree.flatten(kwargs[name])[1], f"argument {name!r}")
     ]
 
 
-def _placed(stage: str, x: Any, own: bool, axis: int | None, size: Extent) -> Tensor:
+def _placed(stage: str, x: Any, is_batched: bool, axis: int | None, size: Extent) -> Tensor:
     """A result with the axis of the examples where it is wanted."""
     if axis is None:
-        if own:
+        if is_batched:
             raise ArgumentError(
                 stage, "out_axes is None for a result that depends on the examples. Give the axis to stack it along."
             )
         return x
-    x = axis_to_front(builder, x, own, size)
+    x = axis_to_front(builder, x, is_batched, size)
     rank = len(x.shape)
     if not -rank <= axis < rank:
         raise AxisError(stage, f"out_axes has {axis} for a result that is {x.type} when it is stacked.")

@@ -557,8 +557,8 @@ class FBetaScore(Metric):
         weights = cast(weights[:, None] if weights.ndim == 1 else weights, dtypes.float64)
         right = not_equal(y, 0)
         axis = None if self.average == "micro" else 0
-        for kept, found in zip(self._sums, (logical_and(right, chosen), chosen, right)):
-            kept.assign_add(sum(astype(found, dtypes.float64) * weights, axis=axis))
+        for kept, counted in zip(self._sums, (logical_and(right, chosen), chosen, right)):
+            kept.assign_add(sum(astype(counted, dtypes.float64) * weights, axis=axis))
 
     def result(self) -> Tensor:
         if not self._sums:

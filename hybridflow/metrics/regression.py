@@ -32,12 +32,12 @@ class _OfLoss(Averaging):
             sample_weight = self._weights(as_tensor(y_true, self.name), values, sample_weight)
         self._take(values, self._there(y_pred, values, sample_weight))
 
-    def _weights(self, labels: ArrayLike, values: ArrayLike, given: Any) -> Any:
+    def _weights(self, labels: ArrayLike, values: ArrayLike, sample_weight: Any) -> Any:
         """The given weights, 0 where a label is ignored; without weights it counts in the mean, as in Keras."""
         counted = self._loss._counted(labels, values)
         if counted is None:
-            return given
-        weights = as_tensor(given, self.name)
+            return sample_weight
+        weights = as_tensor(sample_weight, self.name)
         while weights.ndim < counted.ndim:
             weights = expand_dims(weights, axis=-1)
         return cast(weights, counted.dtype) * counted
@@ -349,8 +349,8 @@ class R2Score(Metric):
         if weights.ndim == 1:
             weights = weights[:, None]
         ones = ones_like(y) * weights
-        for kept, found in zip(self._sums, (y * weights, square(y) * weights, square(p - y) * weights, ones)):
-            kept.assign_add(sum(found, axis=0))
+        for kept, term in zip(self._sums, (y * weights, square(y) * weights, square(p - y) * weights, ones)):
+            kept.assign_add(sum(term, axis=0))
         self._rows.assign_add(sum(ones_like(y[:, 0])))
 
     def result(self) -> Tensor:

@@ -29,7 +29,7 @@ class CompiledLoss:
     ) -> tuple[dict[str | None, Tensor], list[Tensor]]:
         """The loss of each output that has one, by its name, None where there is but one output; and those losses
         times their weights, whose sum counts."""
-        found: dict[str | None, Tensor] = {}
+        losses_by_name: dict[str | None, Tensor] = {}
         counted: list[Tensor] = []
         outputs = by_name(y_pred, names)
         for name, output in outputs.items():
@@ -42,9 +42,9 @@ class CompiledLoss:
                 raise ArgumentError("fit", f"there is a loss but no labels{_of(name)}; give y.")
             value = loss(label, output) if weights is None else loss(label, output, sample_weight=weights)
             factor = part_of(self.weights, name, outputs, "loss_weights", whole=True)
-            found[name] = value
+            losses_by_name[name] = value
             counted.append(value if factor is None else multiply(value, factor))
-        return found, counted
+        return losses_by_name, counted
 
 
 class CompiledMetrics:
@@ -54,8 +54,8 @@ class CompiledMetrics:
     the samples.
     """
 
-    def __init__(self, given: Any, weighted: Any, loss: Any) -> None:
-        self._given, self._weighted, self._loss = given, weighted, loss
+    def __init__(self, plain: Any, weighted: Any, loss: Any) -> None:
+        self._given, self._weighted, self._loss = plain, weighted, loss
         self._objects: dict[str | None, list[tuple[str, Any, bool]]] = {}
         self._made: list[tuple[str, Any]] = []
 
@@ -87,8 +87,8 @@ class CompiledMetrics:
             current.trace.before_variable_creation()  # so the step is traced again, and finds what is made here
         loss = part_of(self._loss, name, outputs, "loss", whole=True)
         result = []
-        for given, heeds in ((self._given, False), (self._weighted, True)):
-            chosen = part_of(given, name, outputs, "metrics") if _is_nested(given) else given
+        for chosen_metrics, heeds in ((self._given, False), (self._weighted, True)):
+            chosen = part_of(chosen_metrics, name, outputs, "metrics") if _is_nested(chosen_metrics) else chosen_metrics
             for one in chosen if isinstance(chosen, (list, tuple)) else [chosen]:
                 if one is None:
                     continue
@@ -189,24 +189,24 @@ def part_of(value: Any, name: Any, outputs: Mapping[Any, Any], what: str, whole:
     raise ArgumentError("fit", f"{what} is one for {len(outputs)} outputs; give a list or dict with one for each.")
 
 
-def as_loss(given: Any) -> Any:
+def as_loss(loss: Any) -> Any:
     """A loss that is called with labels, predictions and weights; of a function, the mean of what it returns."""
-    function = losses.get(given)
+    function = losses.get(loss)
     return function if isinstance(function, losses.Loss) else losses.LossFunctionWrapper(function)
 
 
-def as_metric(given: Any, loss: Any, y: Any, p: Any) -> metrics.Metric:
+def as_metric(description: Any, loss: Any, y: Any, p: Any) -> metrics.Metric:
     """A metric.  "accuracy" and "crossentropy" are those of the kind of labels and predictions."""
-    if isinstance(given, str) and given.lower() in ("accuracy", "acc"):
-        return _KINDS_OF_ACCURACY[_kind(y, p)](given)
-    if isinstance(given, str) and given.lower() in ("crossentropy", "ce"):
+    if isinstance(description, str) and description.lower() in ("accuracy", "acc"):
+        return _KINDS_OF_ACCURACY[_kind(y, p)](description)
+    if isinstance(description, str) and description.lower() in ("crossentropy", "ce"):
         options = {"from_logits": bool(getattr(losses.get(loss), "from_logits", False))} if loss is not None else {}
-        return _KINDS_OF_ENTROPY[_kind(y, p)](given, **options)
-    if isinstance(given, type) and issubclass(given, metrics.Metric):
-        return given()
-    metric = metrics.get(given)
-    if isinstance(given, str):
-        metric.name = given
+        return _KINDS_OF_ENTROPY[_kind(y, p)](description, **options)
+    if isinstance(description, type) and issubclass(description, metrics.Metric):
+        return description()
+    metric = metrics.get(description)
+    if isinstance(description, str):
+        metric.name = description
     return metric if isinstance(metric, metrics.Metric) else metrics.MeanMetricWrapper(metric)
 
 
@@ -232,10 +232,10 @@ def _kind(y: Any, p: Any) -> str:
     return "one-hot"
 
 
-def _is_nested(given: Any) -> bool:
+def _is_nested(value: Any) -> bool:
     """Whether metrics are given for each output of its own."""
-    return isinstance(given, Mapping) or (
-        isinstance(given, (list, tuple)) and any(isinstance(one, (list, tuple)) for one in given)
+    return isinstance(value, Mapping) or (
+        isinstance(value, (list, tuple)) and any(isinstance(one, (list, tuple)) for one in value)
     )
 
 

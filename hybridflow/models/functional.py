@@ -65,8 +65,8 @@ class Functional(Model):
         """Whether instances are made of inputs and outputs, which subclasses may choose for themselves."""
         return {"inputs", "outputs"} <= set(inspect.signature(cls.__init__).parameters)
 
-    def _symbols(self, given: Any, what: str) -> tuple[list[Symbol], Any]:
-        leaves, structure = pytree.flatten(given)
+    def _symbols(self, nested: Any, what: str) -> tuple[list[Symbol], Any]:
+        leaves, structure = pytree.flatten(nested)
         for leaf in leaves:
             if not isinstance(leaf, Symbol):
                 raise ArgumentTypeError(self.name, f"{what} are made by hf.Input and layers; {leaf!r} is neither.")
@@ -115,10 +115,12 @@ class Functional(Model):
                 continue  # an input, or a call in whose middle the model begins
             leaves, structure = pytree.flatten(call.arguments)
             are = [isinstance(leaf, Symbol) for leaf in leaves]
-            given = tuple([place(leaf.call, leaf.index) if is_one else None for leaf, is_one in zip(leaves, are)])
+            inputs_places = tuple(
+                [place(leaf.call, leaf.index) if is_one else None for leaf, is_one in zip(leaves, are)]
+            )
             others = tuple([None if is_one else leaf for leaf, is_one in zip(leaves, are)])
             places_out = tuple([place(call, index) for index in range(len(call.outputs))])
-            plan.append((call.layer, given, others, structure, places_out))
+            plan.append((call.layer, inputs_places, others, structure, places_out))
         outputs = tuple([place(symbol.call, symbol.index) for symbol in self.outputs])
         return tuple(plan), (inputs, outputs, len(places))
 
@@ -162,24 +164,24 @@ class Functional(Model):
         by_symbol = {id(symbol): value for symbol, value in self._nested(self.input, inputs, "inputs")}
         return [by_symbol[id(symbol)] for symbol in self.inputs]
 
-    def _nested(self, wanted: Any, given: Any, path: str) -> list[tuple[Symbol, Any]]:
+    def _nested(self, wanted: Any, values: Any, path: str) -> list[tuple[Symbol, Any]]:
         """Nested symbols, each with its value in what is nested alike; dicts may hold more."""
         if isinstance(wanted, dict):
-            missing = [key for key in wanted if not isinstance(given, Mapping) or key not in given]
+            missing = [key for key in wanted if not isinstance(values, Mapping) or key not in values]
             if missing:
                 there = ", ".join(map(str, wanted))
                 raise ArgumentError(self.name, f"there is no input {missing[0]!r} in {path}; it has {there}.")
-            pairs = [(one, given[key], f"{path}[{key!r}]") for key, one in wanted.items()]
+            pairs = [(one, values[key], f"{path}[{key!r}]") for key, one in wanted.items()]
         elif isinstance(wanted, (list, tuple)):
-            if not isinstance(given, (list, tuple)):
-                given = [given]
-            if len(given) != len(wanted):
+            if not isinstance(values, (list, tuple)):
+                values = [values]
+            if len(values) != len(wanted):
                 raise ArgumentError(
-                    self.name, f"the model takes {len(wanted)} inputs, and was given {len(given)}, in {path}."
+                    self.name, f"the model takes {len(wanted)} inputs, and was given {len(values)}, in {path}."
                 )
-            pairs = [(one, two, f"{path}[{n}]") for n, (one, two) in enumerate(zip(wanted, given))]
+            pairs = [(one, two, f"{path}[{n}]") for n, (one, two) in enumerate(zip(wanted, values))]
         else:
-            return [(wanted, given)]
+            return [(wanted, values)]
         return [pair for three in pairs for pair in self._nested(*three)]
 
     @property
@@ -229,15 +231,15 @@ class Functional(Model):
         """A model of these layers, connected as a configuration says, of the class ``kind``."""
         results: list[list[Symbol]] = []
 
-        def made(value: Any) -> Any:
+        def revived(value: Any) -> Any:
             if not isinstance(value, dict):
                 return value
             kind, part = next(iter(value.items()))
             if kind == "symbol":
                 return results[part[0]][part[1]]
             if kind == "dict":
-                return {key: made(one) for key, one in part.items()}
-            parts = [made(one) for one in part]
+                return {key: revived(one) for key, one in part.items()}
+            parts = [revived(one) for one in part]
             return tuple(parts) if kind == "tuple" else parts
 
         for call in config["calls"]:
@@ -245,10 +247,10 @@ class Functional(Model):
             if isinstance(layer, InputLayer):
                 results.append([layer.output])
             else:
-                args, kwargs = made(call["arguments"])
+                args, kwargs = revived(call["arguments"])
                 results.append(pytree.flatten(layer(*args, **kwargs))[0])
         options = {key: value for key, value in config.items() if key in ("name", "trainable", "dtype")}
-        return kind(made(config["inputs"]), made(config["outputs"]), **options)
+        return kind(revived(config["inputs"]), revived(config["outputs"]), **options)
 
 
 Model._of_graph = Functional

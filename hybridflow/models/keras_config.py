@@ -86,11 +86,11 @@ def model_of(config: Mapping[str, Any], objects: Mapping[str, Any] | None = None
         return _model(config, dict(objects or {}), 0)
 
 
-def _model(given: Mapping[str, Any], objects: dict[str, Any], depth: int) -> Model:
+def _model(description: Mapping[str, Any], objects: dict[str, Any], depth: int) -> Model:
     if depth > _MAX_DEPTH:
         raise ArgumentError(_STAGE, "models are nested too deep.")
-    config: Any = given.get("config")
-    if given.get("class_name") == "Sequential":
+    config: Any = description.get("config")
+    if description.get("class_name") == "Sequential":
         if isinstance(config, list):  # as Keras 1 has it
             return _sequential(config, None, objects, depth)
         return _sequential(_of(config, "layers"), config.get("name"), objects, depth)
@@ -114,18 +114,18 @@ def _sequential(layers: Sequence[Any], name: str | None, objects: dict[str, Any]
     return Sequential(parts, name=name)
 
 
-def _batch_shape(given: Mapping[str, Any]) -> Any:
-    config = _of(given, "config")
+def _batch_shape(description: Mapping[str, Any]) -> Any:
+    config = _of(description, "config")
     if not isinstance(config, Mapping):
         return None
     return config.get("batch_shape") or config.get("batch_input_shape")
 
 
-def _input(given: Mapping[str, Any], shape: Sequence[Any]) -> Symbol:
-    config = given["config"]
+def _input(description: Mapping[str, Any], shape: Sequence[Any]) -> Symbol:
+    config = description["config"]
     if not isinstance(shape, (list, tuple)) or not shape:
         raise ArgumentError(_STAGE, f"an input has the shape {shape!r}.")
-    name = config.get("name") if given.get("class_name") == "InputLayer" else None
+    name = config.get("name") if description.get("class_name") == "InputLayer" else None
     return Input(tuple(shape[1:]), shape[0], _dtype(config.get("dtype")), name)
 
 
@@ -137,12 +137,12 @@ def _dtype(name: Any) -> Any:
     return name
 
 
-def _layer(given: Mapping[str, Any], objects: dict[str, Any], depth: int) -> Any:
+def _layer(description: Mapping[str, Any], objects: dict[str, Any], depth: int) -> Any:
     """A layer, or a model within the model."""
-    name = given.get("class_name")
+    name = description.get("class_name")
     if name in _MODELS:
-        return _model(given, objects, depth + 1)
-    config = _of(given, "config")
+        return _model(description, objects, depth + 1)
+    config = _of(description, "config")
     if not isinstance(config, Mapping):
         raise ArgumentError(_STAGE, f"the arguments of {name!r} are {config!r:.60}.")
     if name == "Lambda":
@@ -298,16 +298,16 @@ def _symbol(history: Any, nodes: Mapping[tuple[str, int], Any]) -> Any:
     return result[place] if isinstance(result, (list, tuple)) else result
 
 
-def _ends(given: Any, nodes: Mapping[tuple[str, int], Any]) -> Any:
+def _ends(description: Any, nodes: Mapping[tuple[str, int], Any]) -> Any:
     """Inputs or outputs: one, a list, or a dict of [layer, node, tensor]."""
     try:
-        if isinstance(given, Mapping):
-            return {key: _ends(part, nodes) for key, part in given.items()}
-        if given and isinstance(given[0], str):
-            return _symbol(given, nodes)
-        parts = [_symbol(part, nodes) for part in given]
+        if isinstance(description, Mapping):
+            return {key: _ends(part, nodes) for key, part in description.items()}
+        if description and isinstance(description[0], str):
+            return _symbol(description, nodes)
+        parts = [_symbol(part, nodes) for part in description]
     except _Missing:
-        raise ArgumentError(_STAGE, f"{given!r:.80} are no layers of the graph.") from None
+        raise ArgumentError(_STAGE, f"{description!r:.80} are no layers of the graph.") from None
     return parts[0] if len(parts) == 1 else parts
 
 
@@ -342,16 +342,20 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _operation(given: Mapping[str, Any], objects: dict[str, Any], depth: int) -> Any:
+def _operation(description: Mapping[str, Any], objects: dict[str, Any], depth: int) -> Any:
     """What a node of the graph calls: a layer, or one of Keras's operations, of which graphs have nodes, too."""
-    module = str(given.get("module", ""))
+    module = str(description.get("module", ""))
     if not module.startswith(("keras.src.ops", "keras.ops")):
-        return _layer(given, objects, depth)
-    name = snake_case(str(given.get("class_name")))
+        return _layer(description, objects, depth)
+    name = snake_case(str(description.get("class_name")))
     function = _OPERATIONS.get(name)
     if function is None:
-        raise ArgumentError(_STAGE, f"the graph has the operation {given.get('class_name')!r}, which is not read.")
-    options = {k: _argument(v, objects, depth) for k, v in _of(given, "config").items() if k not in ("name", "dtype")}
+        raise ArgumentError(
+            _STAGE, f"the graph has the operation {description.get('class_name')!r}, which is not read."
+        )
+    options = {
+        k: _argument(v, objects, depth) for k, v in _of(description, "config").items() if k not in ("name", "dtype")
+    }
     options = {k: v for k, v in options.items() if v is not None and v is not False}
     known = kinds_of(Layer)["Lambda"]
     return _applied(function, options, known)
@@ -361,11 +365,11 @@ def _applied(function: Callable[..., Any], options: dict[str, Any], layer: Any) 
     """A function of symbols: of several, operators apply; of one, a Lambda layer."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        given = {k: v for k, v in kwargs.items() if v is not None}
+        present = {k: v for k, v in kwargs.items() if v is not None}
         symbols = [one for one in args if isinstance(one, Symbol)]
         if len(symbols) != 1:
-            return function(*args, **options, **given)
-        return layer(lambda x: function(*[x if one is symbols[0] else one for one in args], **options, **given))(
+            return function(*args, **options, **present)
+        return layer(lambda x: function(*[x if one is symbols[0] else one for one in args], **options, **present))(
             symbols[0]
         )
 

@@ -112,9 +112,9 @@ def own_state(path: str) -> Iterator[str | None]:
         yield None
         return
     with tempfile.TemporaryDirectory() as folder:
-        own = Path(folder) / _OWN
-        own.write_bytes(data)
-        yield str(own)
+        state_path = Path(folder) / _OWN
+        state_path.write_bytes(data)
+        yield str(state_path)
 
 
 def shapes(path: str) -> list[tuple[int, ...]]:
@@ -227,8 +227,8 @@ def _described(value: Any, known: Mapping[str, Any]) -> Any:
             return known.get(value["config"], value["config"])
         config = value["config"]
         held = config.items() if isinstance(config, Mapping) else ()
-        own = {_OLD.get(k, k): _described(v, known) for k, v in held if v is not None and k not in _LEFT_OUT}
-        return {"class_name": value["class_name"], "config": own}
+        new_config = {_OLD.get(k, k): _described(v, known) for k, v in held if v is not None and k not in _LEFT_OUT}
+        return {"class_name": value["class_name"], "config": new_config}
     return {key: _described(part, known) for key, part in value.items()}
 
 

@@ -45,15 +45,15 @@ class ReplicatedStep:
         return strategy.join(self._step, strategy.distribute_batch(batch), None, together)
 
 
-def _mean_of_all(x: Tensor, own: bool, axis: MeshAxis) -> Tensor:
-    if not own:
+def _mean_of_all(x: Tensor, differs: bool, axis: MeshAxis) -> Tensor:
+    if not differs:
         return x
     result: Tensor = reduced(builder, cast(x, x.dtype if is_float(x.dtype) else float32), True, axis, "mean")
     return result
 
 
-def _rows_of_all(x: Tensor, own: bool, axis: MeshAxis) -> Tensor:
-    if not x.shape[own:]:
-        x, own = builder.reshape(axis_to_front(builder, x, own, axis.here), shape=(axis.here, 1)), True
-    result: Tensor = gathered(builder, x, own, axis, 0)
+def _rows_of_all(x: Tensor, differs: bool, axis: MeshAxis) -> Tensor:
+    if not x.shape[differs:]:
+        x, differs = builder.reshape(axis_to_front(builder, x, differs, axis.here), shape=(axis.here, 1)), True
+    result: Tensor = gathered(builder, x, differs, axis, 0)
     return result

@@ -375,12 +375,12 @@ class Trainer(_Base):
             told.on_train_batch_end(number, logs)  # of a last group that is not whole
         return None if logs is None else floats(logs)
 
-    def _validation(self, given: Any, batch_size: int | None, steps: int | None) -> Feed | None:
-        if given is None:
+    def _validation(self, data: Any, batch_size: int | None, steps: int | None) -> Feed | None:
+        if data is None:
             return None
-        if isinstance(given, Batch) or (isinstance(given, (tuple, list)) and len(given) in (1, 2, 3)):
-            return feed("fit", *given, batch_size=batch_size, steps=steps, once=True)
-        return feed("fit", given, steps=steps, once=True)
+        if isinstance(data, Batch) or (isinstance(data, (tuple, list)) and len(data) in (1, 2, 3)):
+            return feed("fit", *data, batch_size=batch_size, steps=steps, once=True)
+        return feed("fit", data, steps=steps, once=True)
 
     def evaluate(
         self,

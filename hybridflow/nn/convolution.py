@@ -378,18 +378,24 @@ def convolved(
     x, f = _operands(stage, input, filters, axes)
     batch = images(stage, x, axes, data_format)
     channels, channels_in, outputs = batch.x.shape[-1], f.shape[-2], f.shape[-1]
-    found = channels // channels_in if channels_in else 1
-    if channels != found * channels_in or (found and outputs % found) or (channels_in and not found):
+    group_count = channels // channels_in if channels_in else 1
+    if (
+        channels != group_count * channels_in
+        or (group_count and outputs % group_count)
+        or (channels_in and not group_count)
+    ):
         raise ShapeError(
             stage,
             f"the input is {x.type}, with {channels} channels, the filters are {f.type}, for {channels_in}. Expected "
             "equal numbers, or for groups a multiple of the filters', by which outputs can be divided.",
         )
-    if groups is not None and groups != found:
-        raise ArgumentError(stage, f"groups is {groups}, and the channels make {found} groups: {x.type} and {f.type}.")
+    if groups is not None and groups != group_count:
+        raise ArgumentError(
+            stage, f"groups is {groups}, and the channels make {group_count} groups: {x.type} and {f.type}."
+        )
     attrs = _geometry(stage, x, batch.extents, f, strides, padding, dilations, batch.first)
-    seen = reshape_to(batch.x, (*batch.x.shape[:-1], found, channels_in))
-    out = builder.convolve(seen, reshape_to(f, (*f.shape[:-1], found, outputs // found)), **attrs)
+    seen = reshape_to(batch.x, (*batch.x.shape[:-1], group_count, channels_in))
+    out = builder.convolve(seen, reshape_to(f, (*f.shape[:-1], group_count, outputs // group_count)), **attrs)
     return restored(batch, reshape_to(out, (*out.shape[:-2], outputs)))
 
 

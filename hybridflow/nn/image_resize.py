@@ -140,8 +140,8 @@ def _weights(here: Extent, wanted: Extent, method: str, antialias: bool) -> Any:
     kernel, radius = _KERNELS[method]
     ratio = _ratio(xp, here, wanted)
     wide = xp.maximum(ratio, 1.0) if antialias else 1.0
-    own, made = (xp.arange(n, dtype=dtypes.float64) + 0.5 for n in (here, wanted))
-    distance = own - made[:, None] * ratio
+    sources, targets = (xp.arange(n, dtype=dtypes.float64) + 0.5 for n in (here, wanted))
+    distance = sources - targets[:, None] * ratio
     weights = xp.where(xp.abs(distance) <= radius * wide, kernel(xp, distance / wide), 0.0)
     return weights / weights.sum(axis=1, keepdims=True)
 
@@ -149,9 +149,9 @@ def _weights(here: Extent, wanted: Extent, method: str, antialias: bool) -> Any:
 def _shares(here: Extent, wanted: Extent) -> Any:
     """What part of each of ``wanted`` equal parts of an axis each of ``here`` elements is."""
     xp = _calculus(here, wanted)
-    ratio, own = _ratio(xp, here, wanted), xp.arange(here, dtype=dtypes.float64)
+    ratio, starts = _ratio(xp, here, wanted), xp.arange(here, dtype=dtypes.float64)
     low, high = ((xp.arange(wanted, dtype=dtypes.float64)[:, None] + k) * ratio for k in (0, 1))
-    common = xp.minimum(high, own + 1) - xp.maximum(low, own)
+    common = xp.minimum(high, starts + 1) - xp.maximum(low, starts)
     return xp.maximum(common, 0.0) / ratio
 
 

@@ -54,11 +54,11 @@ def images(stage: str, x: Tensor, axes: int, data_format: str | None) -> Images:
     return Images(x, leading, first)
 
 
-def restored(given: Images, out: Tensor) -> Tensor:
+def restored(images: Images, out: Tensor) -> Tensor:
     """A result with its channels last in the form that the input had."""
-    if given.first:
+    if images.first:
         out = permute_dims(out, (0, out.ndim - 1, *range(1, out.ndim - 1)))
-    return reshape_to(out, (*given.leading, *out.shape[1:])) if len(given.leading) > 1 else out
+    return reshape_to(out, (*images.leading, *out.shape[1:])) if len(images.leading) > 1 else out
 
 
 def channels_first(stage: str, axes: int, data_format: str | None) -> bool:

@@ -199,8 +199,8 @@ def layer_normalization(node: Node) -> Composite | None:
     count = node.shape[-1]
     if total is None or _mean(_plain(mean_view)) != (x, (ndim - 1,)) or not isinstance(count, int):
         return None
-    found = _mean(_plain(total[0]))
-    if found is None or found[1] != (ndim - 1,) or found[0].op.name != "square" or found[0].inputs[0] is not moved:
+    match = _mean(_plain(total[0]))
+    if match is None or match[1] != (ndim - 1,) or match[0].op.name != "square" or match[0].inputs[0] is not moved:
         return None
     scale = np.ones(count, result.dtype) if gamma is None else gamma
     return Composite("LayerNormalization", (x, scale, beta), {"axis": -1, "epsilon": total[1]}, 17)
@@ -223,10 +223,10 @@ def _mean(node: Node) -> tuple[Node, tuple[int, ...]] | None:
 
 def mean(node: Node) -> Composite | None:
     """The sum over some axes, divided by how many elements it has."""
-    found = _mean(node)
-    if found is None or found[0].op.name == "square" or node.inputs[0].op.name != "sum":
+    match = _mean(node)
+    if match is None or match[0].op.name == "square" or node.inputs[0].op.name != "sum":
         return None
-    return Composite("ReduceMean", found[:1], {"axes": found[1]})
+    return Composite("ReduceMean", match[:1], {"axes": match[1]})
 
 
 def product(node: Node) -> Composite | None:
@@ -293,10 +293,10 @@ def _windows(node: Node, op: str) -> tuple[Node, list[int], list[int]] | None:
 
 def max_pool(node: Node) -> Composite | None:
     """The largest element of windows, of what may have -inf around it."""
-    found = _windows(node, "maximum") if node.dtype in _FLOATS and 3 <= len(node.shape) <= 5 else None
-    if found is None:
+    match = _windows(node, "maximum") if node.dtype in _FLOATS and 3 <= len(node.shape) <= 5 else None
+    if match is None:
         return None
-    source, widths, steps = found
+    source, widths, steps = match
     attributes: dict[str, Any] = {"kernel_shape": widths, "strides": steps}
     if source.op.name == "pad" and not any(source.attrs["interior"]):
         low, high = source.attrs["low"], source.attrs["high"]
@@ -312,10 +312,10 @@ def max_pool(node: Node) -> Composite | None:
 
 def average_pool(node: Node) -> Composite | None:
     """The mean of windows."""
-    found = _windows(node.inputs[0], "add") if node.dtype in _FLOATS and 3 <= len(node.shape) <= 5 else None
-    if found is None or not _is_number(node.inputs[1], float(math.prod(found[1]))):
+    match = _windows(node.inputs[0], "add") if node.dtype in _FLOATS and 3 <= len(node.shape) <= 5 else None
+    if match is None or not _is_number(node.inputs[1], float(math.prod(match[1]))):
         return None
-    return Composite("AveragePool", found[:1], {"kernel_shape": found[1], "strides": found[2]}, 1, True)
+    return Composite("AveragePool", match[:1], {"kernel_shape": match[1], "strides": match[2]}, 1, True)
 
 
 _OF_NORMS = (dtypes.float16, dtypes.float32)  # float32 is what ONNX holds an epsilon as
@@ -332,7 +332,7 @@ PATTERNS: dict[str, tuple[Callable[[Node], Composite | None], ...]] = {
 def composite_of(node: Node, opset: int) -> Composite | None:
     """The operator of an opset that has the node's value, where a pattern fits."""
     for pattern in PATTERNS.get(node.op.name, ()):
-        found = pattern(node)
-        if found is not None and found.since <= opset:
-            return found
+        composite = pattern(node)
+        if composite is not None and composite.since <= opset:
+            return composite
     return None

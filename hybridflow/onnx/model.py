@@ -210,7 +210,9 @@ class OnnxModel(Module):
 
 def _lines(graph: Graph, indent: str) -> Iterator[str]:
     for node in graph.nodes:
-        told = [f"{name}={_short_text(value)}" for name, value in node.attributes.items() if not isinstance(value, Graph)]
+        told = [
+            f"{name}={_short_text(value)}" for name, value in node.attributes.items() if not isinstance(value, Graph)
+        ]
         operands = ", ".join(_operand(name, graph) for name in node.inputs)
         results = ", ".join(node.outputs)
         yield f"{indent}{results} = {node.op}({operands})" + (f" {{{', '.join(told)}}}" if told else "")
@@ -242,26 +244,26 @@ def _as_argument(value: Any) -> Any:
 def _deciding(graph: Graph, signature: Sequence[TensorSpec | None]) -> tuple[int, ...]:
     """The places of inputs that are single integers, such as a rate, and decide which branch an If takes by the
     arithmetic of ``host_values``."""
-    found = []
+    places = []
     for place, (port, spec) in enumerate(zip(graph.inputs, signature)):
         if spec is None or spec.shape != () or not dtypes.is_integer(spec.dtype):
             continue
         known = {*graph.constants, port.name}
-        made = {port.name}
+        values = {port.name}
         for node in graph.nodes:
             names = [name for name in node.inputs if name]
-            if node.op == "If" and names[0] in made:
-                found.append(place)
+            if node.op == "If" and names[0] in values:
+                places.append(place)
                 break
             if (
                 node.op in host_values.RULES
                 and not node.domain
                 and known.issuperset(names)
-                and made.intersection(names)
+                and values.intersection(names)
             ):
                 known.update(node.outputs)
-                made.update(node.outputs)
-    return tuple(found)
+                values.update(node.outputs)
+    return tuple(places)
 
 
 def _is_float(array: np.ndarray) -> bool:
@@ -316,14 +318,14 @@ def _cut(file: File, outputs: Sequence[str]) -> Graph:
 
 def _captured(node: Node) -> set[str]:
     """Names that the graphs of a node may take from around it."""
-    found: set[str] = set()
+    names: set[str] = set()
     for graph in node.graphs:
         for inner in graph.all_nodes():
-            found.update(inner.inputs)
+            names.update(inner.inputs)
             for deeper in inner.graphs:
-                found.update(port.name for port in deeper.outputs)
-        found.update(port.name for port in graph.outputs)
-    return found
+                names.update(port.name for port in deeper.outputs)
+        names.update(port.name for port in graph.outputs)
+    return names
 
 
 def _with_folded(graph: Graph) -> Graph:

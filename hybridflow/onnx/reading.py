@@ -35,8 +35,8 @@ def read(path: str) -> File:
     opsets = _opsets(path, model.opset_import)
     functions = {}
     for proto in model.functions:
-        own = {**opsets, **_opsets(path, proto.opset_import)}
-        functions[proto.domain, proto.name] = Function(tuple(proto.input), tuple(proto.output), proto, own)
+        versions = {**opsets, **_opsets(path, proto.opset_import)}
+        functions[proto.domain, proto.name] = Function(tuple(proto.input), tuple(proto.output), proto, versions)
     graph = graph_of(path, model.graph, opsets)
     return File(path, graph, opsets, functions, f"{model.producer_name} {model.producer_version}".strip(), 0)
 
@@ -66,13 +66,13 @@ def parsed(path: str) -> Any:
 
 
 def _opsets(path: str, imports: Any) -> dict[str, int]:
-    found = {}
+    versions = {}
     for entry in imports:
         domain = "" if entry.domain == "ai.onnx" else entry.domain
         if not 1 <= entry.version <= 10_000:
             raise OnnxError("onnx", f"{path} asks for opset {entry.version} of {domain or 'ai.onnx'}.")
-        found[domain] = entry.version
-    return found
+        versions[domain] = entry.version
+    return versions
 
 
 def _within_limits(path: str, model: Any) -> None:

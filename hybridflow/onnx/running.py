@@ -309,8 +309,8 @@ class Run:
 
     def _function(self, node: Node, function: Function, operands: list[Any], key: Any) -> Sequence[Any]:
         if key not in self._bodies:
-            given = {attribute.name: attribute for attribute in node.proto.attribute}
-            body = nodes_of_function(self.file.path, function, self._defaults(node) | given, node.name or node.op)
+            attributes = {attribute.name: attribute for attribute in node.proto.attribute}
+            body = nodes_of_function(self.file.path, function, self._defaults(node) | attributes, node.name or node.op)
             self._bodies[key] = function, body
         function, body = self._bodies[key]
         scope = Scope({})

@@ -159,10 +159,10 @@ def _results(writer: Writer, concrete: ConcreteFunction) -> list[tuple[str, Node
             nodes.append(arguments[value])
         else:
             raise ArgumentError("onnx", f"{concrete.name} returns a value that is no tensor.")
-    made = pytree.unflatten(concrete.results, list(range(len(nodes))))
-    made = made if concrete.setting is None else made[0]
-    if isinstance(made, Mapping) and all(isinstance(value, int) for value in made.values()):
-        return [(_identifier(str(name)), nodes[place]) for name, place in made.items()]
+    places = pytree.unflatten(concrete.results, list(range(len(nodes))))
+    places = places if concrete.setting is None else places[0]
+    if isinstance(places, Mapping) and all(isinstance(value, int) for value in places.values()):
+        return [(_identifier(str(name)), nodes[place]) for name, place in places.items()]
     if len(nodes) == 1:
         return [("output", nodes[0])]
     return [(f"output_{k}", node) for k, node in enumerate(nodes)]
@@ -844,21 +844,21 @@ def _convolve(w: Writer, node: Node) -> str:
     x, f = node.inputs
     attrs = node.attrs
     count = len(f.shape) - 3
-    groups, own = x.shape[-2:]
+    groups, group_channels = x.shape[-2:]
     outputs = f.shape[-1]
     source = x.inputs[0] if x.op.name == "reshape" else x
-    if source.shape == (*x.shape[:-2], groups * own) and not any(attrs["interior"]):
+    if source.shape == (*x.shape[:-2], groups * group_channels) and not any(attrs["interior"]):
         image = w.first(source)
     else:
         image, extents = w.value(x), list(x.shape[1 : count + 1])
         for axis, more in enumerate(attrs["interior"]):
             if more:
-                image = _apart(w, image, [x.shape[0], *extents, groups, own], axis + 1, more, w.like(x, 0))
+                image = _apart(w, image, [x.shape[0], *extents, groups, group_channels], axis + 1, more, w.like(x, 0))
                 extents[axis] = (extents[axis] - 1) * (more + 1) + 1
-        image = w.reshaped(image, [x.shape[0], *extents, groups * own])
+        image = w.reshaped(image, [x.shape[0], *extents, groups * group_channels])
         image = w.transposed(image, [0, count + 1, *range(1, count + 1)])
     weight = w.transposed(w.value(f), [count + 1, count + 2, count, *range(count)])
-    weight = w.reshaped(weight, [groups * outputs, own, *f.shape[:count]])
+    weight = w.reshaped(weight, [groups * outputs, group_channels, *f.shape[:count]])
     pads = [*attrs["low"], *attrs["high"]]
     if any(not isinstance(n, int) for n in pads):
         w.refuse(node, "with padding that depends on open extents is not supported")
@@ -964,10 +964,10 @@ def _typed(name: str, type: Any) -> Any:
 
 def _results_of(w: Writer, graph: Graph, operands: Sequence[str]) -> list[Any]:
     """The outputs of a sub-graph that is written: each a value of its own."""
-    found = []
+    outputs = []
     for node, name in zip(graph.outputs, w.body(graph, operands)):
-        found.append(_typed(w.emit("Identity", name), node.type))
-    return found
+        outputs.append(_typed(w.emit("Identity", name), node.type))
+    return outputs
 
 
 @rule("cond")
@@ -999,14 +999,14 @@ def _scan(w: Writer, node: Node) -> str:
         end = w.emit("Squeeze", w.extent(attrs["length"]), w.integers(0))
         rows = [w.emit("Range", w.constant(np.array(0, np.int64)), end, w.constant(np.array(1, np.int64)))]
     with w.inner() as nodes:
-        own = [w.named("carry") for _ in range(carries)]
+        carried = [w.named("carry") for _ in range(carries)]
         slices = [w.named("slice") for _ in range(count)]
-        inputs = [_typed(name, p.type) for name, p in zip(own, body.inputs)]
+        inputs = [_typed(name, p.type) for name, p in zip(carried, body.inputs)]
         if stacked:
             inputs += [_typed(name, p.type) for name, p in zip(slices, body.inputs[carries:])]
         else:
             inputs.append(onnx().helper.make_tensor_value_info(slices[0], 7, []))
-        outputs = _results_of(w, body, [*own, *slices[:stacked], *names[carries + stacked :]])
+        outputs = _results_of(w, body, [*carried, *slices[:stacked], *names[carries + stacked :]])
         graph = _subgraph(w, "body", nodes, inputs, outputs)
     if attrs["reverse"]:
         rows = [_reversed(w, name, [0]) for name in rows]
@@ -1025,14 +1025,14 @@ def _while(w: Writer, node: Node) -> str:
     (first,) = w.body(test, names)
     w.names = kept
     with w.inner() as nodes:
-        own = [w.named("carry") for _ in range(carries)]
-        turn, goes = w.named("turn"), w.named("goes")
+        carried = [w.named("carry") for _ in range(carries)]
+        iteration, goes = w.named("turn"), w.named("goes")
         inputs = [
-            onnx().helper.make_tensor_value_info(turn, 7, []),
+            onnx().helper.make_tensor_value_info(iteration, 7, []),
             onnx().helper.make_tensor_value_info(goes, 9, []),
-            *(_typed(name, p.type) for name, p in zip(own, body.inputs)),
+            *(_typed(name, p.type) for name, p in zip(carried, body.inputs)),
         ]
-        outputs = _results_of(w, body, [*own, *names[carries:]])
+        outputs = _results_of(w, body, [*carried, *names[carries:]])
         following = [port.name for port in outputs]
         again = _results_of(w, test, [*following, *names[carries:]])
         graph = _subgraph(w, "body", nodes, inputs, [*again, *outputs])

@@ -50,7 +50,7 @@ class _State:
     def __init__(self, trained: Iterable[Variable] = (), slots: Iterable[dict[str, Variable]] = ()) -> None:
         self.trained = list(trained)
         # By id of the variable, which ``trained`` keeps alive.
-        self.slots = {id(v): own for v, own in zip(self.trained, slots)}
+        self.slots = {id(v): variable_slots for v, variable_slots in zip(self.trained, slots)}
 
     def __reduce__(self) -> Any:
         return _State, (self.trained, [self.slots[id(v)] for v in self.trained])
@@ -165,21 +165,21 @@ class Optimizer(Configured):
 
     # The learning rate
 
-    def _rate_of(self, given: Any) -> Variable | Callable[..., Any]:
-        if callable(given):
-            return given
+    def _rate_of(self, rate: Any) -> Variable | Callable[..., Any]:
+        if callable(rate):
+            return rate
         with suspended():
-            return Variable(self._number(given), trainable=False, dtype=dtypes.float64, name="learning_rate")
+            return Variable(self._number(rate), trainable=False, dtype=dtypes.float64, name="learning_rate")
 
-    def _number(self, given: Any) -> float:
+    def _number(self, value: Any) -> float:
         try:
-            rate = float(given)
+            rate = float(value)
         except (TypeError, ValueError):
             raise ArgumentTypeError(
-                type(self).__name__, f"learning_rate is {given!r}; give a number, a schedule or a function."
+                type(self).__name__, f"learning_rate is {value!r}; give a number, a schedule or a function."
             ) from None
         if not math.isfinite(rate):
-            raise self._wrong("learning_rate", given, "finite")
+            raise self._wrong("learning_rate", value, "finite")
         return rate
 
     @property
@@ -395,7 +395,9 @@ class Optimizer(Configured):
         missing = []
         for gradient, variable in zip(gradients, variables):
             if not isinstance(variable, Variable):
-                raise ArgumentTypeError(stage, f"{_short_repr(variable)} is no variable; pairs are (gradient, variable).")
+                raise ArgumentTypeError(
+                    stage, f"{_short_repr(variable)} is no variable; pairs are (gradient, variable)."
+                )
             if id(variable) in seen:
                 raise ArgumentError(stage, f"{variable._title()} comes twice; add its gradients.")
             seen.add(id(variable))
@@ -421,9 +423,9 @@ class Optimizer(Configured):
         return result
 
     @function
-    def _update(self, given: list[Tensor | Terms], variables: list[Variable]) -> None:
+    def _update(self, gradients_given: list[Tensor | Terms], variables: list[Variable]) -> None:
         """One call of ``apply``, as a program."""
-        sums: Sequence[Tensor | SparseGrad] = [_as_sum(g, v) for g, v in zip(given, variables)]
+        sums: Sequence[Tensor | SparseGrad] = [_as_sum(g, v) for g, v in zip(gradients_given, variables)]
         if self.loss_scale_factor is not None:
             sums = [_densify(gradient) / self.loss_scale_factor for gradient in sums]
         every = self.gradient_accumulation_steps
@@ -522,7 +524,9 @@ class Optimizer(Configured):
         by name; with another learning rate, if it is given."""
         again = copy.copy(self)
         pairs = list(slots)
-        again._state = _State([variable for variable, _ in pairs], [own for _, own in pairs])
+        again._state = _State(
+            [variable for variable, _ in pairs], [slots_of_variable for _, slots_of_variable in pairs]
+        )
         again._calls = calls
         if rate is not None:
             again._rate = self._rate_of(rate)
@@ -530,10 +534,10 @@ class Optimizer(Configured):
 
     # What is done to gradients and variables
 
-    def _clipped(self, given: Sequence[Tensor | SparseGrad]) -> Sequence[Any]:
+    def _clipped(self, gradients_given: Sequence[Tensor | SparseGrad]) -> Sequence[Any]:
         if self.clipvalue is self.clipnorm is self.global_clipnorm is None:
-            return given
-        gradients = list(map(_densify, given))
+            return gradients_given
+        gradients = list(map(_densify, gradients_given))
         if self.clipvalue is not None:
             return [maximum(minimum(g, self.clipvalue), -self.clipvalue) for g in gradients]
         if self.clipnorm is not None:

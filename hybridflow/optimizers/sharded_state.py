@@ -73,8 +73,8 @@ class ShardedSlot(Variable):
     def _current(self) -> Tensor:
         with suspended():
             mine = self.part._current().numpy()
-        found: np.ndarray = self._gather(mine)[0]
-        return wrap(found.reshape(self._tensor.shape))
+        values: np.ndarray = self._gather(mine)[0]
+        return wrap(values.reshape(self._tensor.shape))
 
     def _read(self) -> Tensor:
         if now().trace is not None:
@@ -125,12 +125,12 @@ def updated_in_parts(
 ) -> bool:
     """Have this process update its part of a variable, and put the parts of all together; False where the variable's
     state is not shared out."""
-    own = slots[id(variable)]
-    run = next((slot.run for slot in own.values() if isinstance(slot, ShardedSlot)), None)
+    slots_here = slots[id(variable)]
+    run = next((slot.run for slot in slots_here.values() if isinstance(slot, ShardedSlot)), None)
     if run is None:
         return False
     part = _Part.of(variable, run)
-    slots[id(part)] = {name: slot.part if isinstance(slot, ShardedSlot) else slot for name, slot in own.items()}
+    slots[id(part)] = {name: slot.part if isinstance(slot, ShardedSlot) else slot for name, slot in slots_here.items()}
     try:
         update(part, run.cut(gradient))
     finally:
@@ -140,12 +140,12 @@ def updated_in_parts(
     return True
 
 
-def share_out(variable: Variable, own: dict[str, Variable], share: Share) -> None:
+def share_out(variable: Variable, slots_here: dict[str, Variable], share: Share) -> None:
     """Keep of the slots of a variable, by name, this process's parts; of those that ``update_step`` has."""
     run = run_of(variable, share)
     if run is None:
         return
     with suspended():
-        for name, slot in own.items():
+        for name, slot in slots_here.items():
             if name not in WHOLE and slot.shape == variable.shape and not isinstance(slot, ShardedSlot):
-                own[name] = ShardedSlot.of(slot, run, share)
+                slots_here[name] = ShardedSlot.of(slot, run, share)

@@ -91,7 +91,7 @@ def save(
     chosen = _signatures(obj, signatures, input_signature)
     methods = _methods(obj, chosen) if with_methods and isinstance(obj, Module) else {}
     programs = {
-        name: [written.program(one) for one in _completed(found)] for name, found in {**chosen, **methods}.items()
+        name: [written.program(one) for one in _completed(concrete)] for name, concrete in {**chosen, **methods}.items()
     }
     texts = {
         "kind": KIND,
@@ -114,13 +114,13 @@ def in_folder(path: Any) -> str:
     return os.path.join(name, f"saved_model{SUFFIX}") if os.path.isdir(name) else name
 
 
-def _signatures(obj: Any, given: Any, input_signature: Sequence[Any] | None) -> dict[str, list[Any]]:
+def _signatures(obj: Any, chosen_by_user: Any, input_signature: Sequence[Any] | None) -> dict[str, list[Any]]:
     if input_signature is not None:
-        if given is not None:
+        if chosen_by_user is not None:
             raise ArgumentError("saved", "signatures and input_signature are given: give one of them.")
         return {DEFAULT: [_of_call(obj, input_signature)]}
-    if given is not None:
-        chosen = given if isinstance(given, Mapping) else {DEFAULT: given}
+    if chosen_by_user is not None:
+        chosen = chosen_by_user if isinstance(chosen_by_user, Mapping) else {DEFAULT: chosen_by_user}
         return {str(name): _concrete(one, f"signatures[{name!r}]") for name, one in chosen.items()}
     if getattr(obj, "_is_model", False):
         return {DEFAULT: [of_model(obj)]}
@@ -181,22 +181,26 @@ def _of_call(obj: Any, input_signature: Sequence[Any]) -> ConcreteFunction:
     return concrete
 
 
-def _concrete(given: Any, what: str) -> list[Any]:
+def _concrete(function: Any, what: str) -> list[Any]:
     """Concrete functions, or the programs of a function that was loaded from a file."""
-    if isinstance(given, ConcreteFunction):
-        return [given]
-    if hasattr(given, "programs"):
-        return list(given.programs)
-    if isinstance(given, (list, tuple)):
-        return [one for part in given for one in _concrete(part, what)]
-    if not hasattr(given, "get_concrete_function"):
+    if isinstance(function, ConcreteFunction):
+        return [function]
+    if hasattr(function, "programs"):
+        return list(function.programs)
+    if isinstance(function, (list, tuple)):
+        return [one for part in function for one in _concrete(part, what)]
+    if not hasattr(function, "get_concrete_function"):
         raise ArgumentTypeError(
-            "saved", f"{what} is {given!r:.80}; give a function that @hf.function made, or a concrete function of it."
+            "saved",
+            f"{what} is {function!r:.80}; give a function that @hf.function made, or a concrete function of it.",
         )
-    if given.input_signature is not None:
-        first = given.get_concrete_function()
-        return [first, *(one for one in given._valid_concrete_functions() if one is not first and _can_be_saved(one))]
-    result: list[Any] = given._valid_concrete_functions() or given.concrete_functions()
+    if function.input_signature is not None:
+        first = function.get_concrete_function()
+        return [
+            first,
+            *(one for one in function._valid_concrete_functions() if one is not first and _can_be_saved(one)),
+        ]
+    result: list[Any] = function._valid_concrete_functions() or function.concrete_functions()
     exact = [one for one in result if not any(isinstance(key, NumberKey) for key in one.key.leaves)]
     if len(exact) < len(result):
         warnings.warn(
@@ -246,10 +250,10 @@ def _call_of(model: Any) -> Function:
     return function(lambda inputs: model(inputs, training=False), name=model.name)
 
 
-def _completed(found: Sequence[Any]) -> list[Any]:
+def _completed(signatures: Sequence[Any]) -> list[Any]:
     """Concrete functions, each once, with those of the same functions for extents that these are not for."""
     programs: dict[int, Any] = {}
-    for one in found:
+    for one in signatures:
         small = _small_extents(one) if isinstance(one, ConcreteFunction) else ()
         for concrete in (one, *small):
             programs[id(concrete)] = concrete
@@ -345,8 +349,12 @@ class _Writer:
         """A program of a file as it stood there, with its variables and constants by their numbers here."""
         told: dict[str, Any] = program.told
         sources = [
-            found if found is None else self._variable(found) if isinstance(found, Variable) else self._constant(found)
-            for found in program.sources
+            source
+            if source is None
+            else self._variable(source)
+            if isinstance(source, Variable)
+            else self._constant(source)
+            for source in program.sources
         ]
         return told | {"sources": sources}
 

@@ -34,18 +34,18 @@ def shape_variants(concrete: ConcreteFunction) -> Iterator[ConcreteFunction]:
     """Concrete functions of the same function for extents that one is not for, as far as there are any."""
     seen = [concrete]
     for shapes in _different(concrete):
-        for found in _tried(concrete, [shapes], seen):
-            seen.append(found)
-            yield found
+        for variant in _tried(concrete, [shapes], seen):
+            seen.append(variant)
+            yield variant
     for one in seen:  # which grows
-        for found in _tried(one, _with_remainders(one), seen):
-            seen.append(found)
-            yield found
+        for variant in _tried(one, _with_remainders(one), seen):
+            seen.append(variant)
+            yield variant
         for condition in one.conditions:
             if isinstance(condition, Dim):
-                for found in _tried(one, _violating(one, condition), seen):
-                    seen.append(found)
-                    yield found
+                for variant in _tried(one, _violating(one, condition), seen):
+                    seen.append(variant)
+                    yield variant
 
 
 def _tried(
@@ -79,13 +79,16 @@ def _different(concrete: ConcreteFunction) -> Iterator[list[Shape]]:
     """Shapes whose open extents all differ, rising and falling, where a trace took some to be equal or known."""
     wanted: list[Any] = [key.shape for key in concrete.key.leaves if isinstance(key, TensorKey)]
     named = [[_name(extent, k, axis) for axis, extent in enumerate(shape)] for k, shape in enumerate(wanted)]
-    found = {
-        n: extent for names, own in zip(named, _inputs(concrete)) for n, extent in zip(names, own) if n is not None
+    extents = {
+        n: extent
+        for names, extents_here in zip(named, _inputs(concrete))
+        for n, extent in zip(names, extents_here)
+        if n is not None
     }
-    if len(set(found.values())) == len(found) and not any(isinstance(extent, int) for extent in found.values()):
+    if len(set(extents.values())) == len(extents) and not any(isinstance(extent, int) for extent in extents.values()):
         return
-    for turn in (1, -1):
-        sizes = dict(zip(list(found)[::turn], itertools.count(_BETWEEN, _BETWEEN)))
+    for order in (1, -1):
+        sizes = dict(zip(list(extents)[::order], itertools.count(_BETWEEN, _BETWEEN)))
         yield [tuple(e if n is None else sizes[n] for n, e in zip(*pair)) for pair in zip(named, wanted)]
 
 

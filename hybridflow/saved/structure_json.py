@@ -13,13 +13,13 @@ PLAIN = (bool, int, float, str, type(None))
 _STANDS_FOR: dict[type, type] = {OrderedDict: dict, defaultdict: dict, tuple: list}
 
 
-def fits(given: pytree.Structure, wanted: pytree.Structure) -> bool:
+def fits(structure: pytree.Structure, wanted: pytree.Structure) -> bool:
     """Whether arguments are nested as a saved program takes them: a dict may be of any kind, with its keys in any
     order, and a tuple may be a list."""
-    kinds = [None if one.kind is None else _STANDS_FOR.get(one.kind, one.kind) for one in (given, wanted)]
-    if kinds[0] is not kinds[1] or not given.same_labels(wanted) or len(given.children) != len(wanted.children):
+    kinds = [None if one.kind is None else _STANDS_FOR.get(one.kind, one.kind) for one in (structure, wanted)]
+    if kinds[0] is not kinds[1] or not structure.same_labels(wanted) or len(structure.children) != len(wanted.children):
         return False
-    return all(map(fits, given.children, wanted.children))
+    return all(map(fits, structure.children, wanted.children))
 
 
 def packed(value: Any, what: str) -> Any:

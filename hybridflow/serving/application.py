@@ -226,11 +226,11 @@ class Application:
             begin = time.perf_counter()
             length = _json_length(scope)
             endpoint = served.endpoint
-            given = (body, length, endpoint.inputs, endpoint.outputs)
+            arguments = (body, length, endpoint.inputs, endpoint.outputs)
             if (len(body) if length is None else length) > _SHORT:  # others are answered while it is parsed
-                request = await asyncio.to_thread(protocol.parse, *given)
+                request = await asyncio.to_thread(protocol.parse, *arguments)
             else:
-                request = protocol.parse(*given)
+                request = protocol.parse(*arguments)
             endpoint.check(request.arrays)
             answering, future = self.submit(served, version, request.arrays)
             outputs = await asyncio.wrap_future(future)
@@ -323,8 +323,8 @@ def _name_and_version(path: list[str]) -> tuple[str, str | None]:
 
 
 def _header(scope: Scope, name: bytes) -> bytes | None:
-    found: bytes | None = next((value for key, value in scope["headers"] if key.lower() == name), None)
-    return found
+    header: bytes | None = next((value for key, value in scope["headers"] if key.lower() == name), None)
+    return header
 
 
 def _json_length(scope: Scope) -> int | None:

@@ -129,12 +129,14 @@ def _content(
 ) -> tuple[list[dict[str, Any]], bytes]:
     """The inputs as a request describes them, and their bytes."""
     names = [one["name"] for one in told["inputs"]]
-    given = dict(zip(names, arrays)) | named
-    if len(arrays) > len(names) or set(given) != set(names):
-        raise ArgumentError(_STAGE, f"{model} takes {', '.join(names)}; {', '.join(given) or 'nothing'} was given.")
+    arrays_by_name = dict(zip(names, arrays)) | named
+    if len(arrays) > len(names) or set(arrays_by_name) != set(names):
+        raise ArgumentError(
+            _STAGE, f"{model} takes {', '.join(names)}; {', '.join(arrays_by_name) or 'nothing'} was given."
+        )
     inputs, tail = [], b""
     for one in told["inputs"]:
-        array = _array(given[one["name"]], one, model)
+        array = _array(arrays_by_name[one["name"]], one, model)
         content = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
         inputs.append(
             {

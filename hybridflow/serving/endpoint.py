@@ -90,15 +90,19 @@ class Endpoint:
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The outputs.  Raises RequestError where the program refuses the values."""
-        given = iter(arrays)
-        leaves = [next(given) if isinstance(leaf, TensorSpec) else leaf for leaf in self._leaves]
+        rest = iter(arrays)
+        leaves = [next(rest) if isinstance(leaf, TensorSpec) else leaf for leaf in self._leaves]
         try:
             result = self._function(*pytree.unflatten(self._structure, leaves))
         except HybridflowError as error:
             place = f"  ({short_location(error.where)})" if error.where else ""
             raise RequestError(400, str(error).removesuffix(place)) from None  # a place in the server, or its libraries
-        found = pytree.flatten(result)[0]
-        return [x.numpy() if isinstance(x, Tensor) else np.asarray(x) for x, one in zip(found, self._given) if one]
+        leaves_of_result = pytree.flatten(result)[0]
+        return [
+            x.numpy() if isinstance(x, Tensor) else np.asarray(x)
+            for x, one in zip(leaves_of_result, self._given)
+            if one
+        ]
 
     def _is_by_row(self) -> bool:
         """Whether rows of the inputs have rows of the outputs of their own, which is tried.
@@ -112,8 +116,8 @@ class Endpoint:
                 parts = [[_sample(generator, array) for array in self.example(rows)] for rows in (3, 2)]
                 alone = [self(part) for part in parts]
                 joined = self([np.concatenate(arrays) for arrays in zip(*parts)])
-                for output, *own in zip(joined, *alone):
-                    if not _is_close(output, own):
+                for output, *row_alone in zip(joined, *alone):
+                    if not _is_close(output, row_alone):
                         return False
         except RequestError:
             return False
@@ -143,10 +147,10 @@ def _is_close(output: np.ndarray, parts: list[np.ndarray]) -> bool:
     wanted = np.concatenate(parts)
     if output.dtype.kind in "biu":
         return bool((output == wanted).all())
-    given, wanted = output.astype(np.float64), wanted.astype(np.float64)
+    actual, wanted = output.astype(np.float64), wanted.astype(np.float64)
     finite = np.abs(wanted[np.isfinite(wanted)])
     tolerance = (1e-4 if output.dtype.itemsize >= 4 else 0.05) * finite.max(initial=0.0)
-    return bool(np.allclose(given, wanted, rtol=0.0, atol=tolerance, equal_nan=True))
+    return bool(np.allclose(actual, wanted, rtol=0.0, atol=tolerance, equal_nan=True))
 
 
 def _port(name: str, spec: TensorSpec) -> Port:

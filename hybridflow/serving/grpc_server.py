@@ -159,21 +159,21 @@ def _snake(name: str) -> str:
 
 def _arrays(request: Any, inputs: list[Port]) -> list[np.ndarray]:
     """An array for each input.  Raises RequestError where they are others."""
-    given = {one.name: (number, one) for number, one in enumerate(request.inputs)}
+    tensors = {one.name: (number, one) for number, one in enumerate(request.inputs)}
     raw = request.raw_input_contents
-    if len(given) != len(request.inputs):
+    if len(tensors) != len(request.inputs):
         raise RequestError(400, "an input comes twice.")
-    if raw and len(raw) != len(given):
-        raise RequestError(400, f"there are {len(raw)} raw contents for {len(given)} inputs.")
+    if raw and len(raw) != len(tensors):
+        raise RequestError(400, f"there are {len(raw)} raw contents for {len(tensors)} inputs.")
     names = [port.name for port in inputs]
-    for name in given:
+    for name in tensors:
         if name not in names:
             raise RequestError(400, f"there is no input {name!r:.60}; the model has {', '.join(names)}.")
     result = []
     for port in inputs:
-        if port.name not in given:
+        if port.name not in tensors:
             raise RequestError(400, f"the input {port.name} is missing.")
-        number, one = given[port.name]
+        number, one = tensors[port.name]
         shape = protocol.shape_of({"shape": list(one.shape), "datatype": one.datatype}, port)
         if raw:
             content = raw[number]

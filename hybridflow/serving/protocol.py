@@ -66,30 +66,30 @@ def parse(body: bytes, json_length: int | None, inputs: Sequence[Port], outputs:
     return Request(identity, arrays, _wanted(told, outputs))
 
 
-def _arrays(given: list[Any], body: bytes, place: int, inputs: Sequence[Port]) -> list[np.ndarray]:
-    found: dict[str, np.ndarray] = {}
+def _arrays(entries: list[Any], body: bytes, place: int, inputs: Sequence[Port]) -> list[np.ndarray]:
+    arrays: dict[str, np.ndarray] = {}
     ports = {port.name: port for port in inputs}
-    for one in given:
+    for one in entries:
         name = one.get("name") if isinstance(one, Mapping) else None
         port = ports.get(name) if isinstance(name, str) else None
         if port is None:
             raise RequestError(400, f"there is no input {name!r:.60}; the model has {', '.join(ports)}.")
-        if port.name in found:
+        if port.name in arrays:
             raise RequestError(400, f"the input {name} comes twice.")
         shape = shape_of(one, port)
         parameters = one.get("parameters") or {}
         size = parameters.get("binary_data_size") if isinstance(parameters, Mapping) else None
         if size is None:
-            found[port.name] = _of_json(one.get("data"), shape, port)
+            arrays[port.name] = _of_json(one.get("data"), shape, port)
             continue
-        found[port.name] = array_of_bytes(body, place, size, shape, port)
+        arrays[port.name] = array_of_bytes(body, place, size, shape, port)
         place += size
     if place != len(body):
         raise RequestError(400, f"there are {len(body) - place} bytes behind the last input.")
-    missing = [name for name in ports if name not in found]
+    missing = [name for name in ports if name not in arrays]
     if missing:
         raise RequestError(400, f"the input {missing[0]} is missing.")
-    return [found[port.name] for port in inputs]
+    return [arrays[port.name] for port in inputs]
 
 
 def shape_of(one: Mapping[str, Any], port: Port) -> tuple[int, ...]:
@@ -142,17 +142,19 @@ def array_of_bytes(body: bytes, place: int, size: Any, shape: tuple[int, ...], p
 def _wanted(told: Mapping[str, Any], outputs: Sequence[Port]) -> list[tuple[int, bool]]:
     parameters = told.get("parameters") or {}
     as_bytes = isinstance(parameters, Mapping) and bool(parameters.get("binary_data_output"))
-    given = told.get("outputs")
-    if not given:
+    outputs_asked = told.get("outputs")
+    if not outputs_asked:
         return [(number, as_bytes) for number, _ in enumerate(outputs)]
     numbers = {port.name: number for number, port in enumerate(outputs)}
     result = []
-    for one in given if isinstance(given, list) else [given]:
+    for one in outputs_asked if isinstance(outputs_asked, list) else [outputs_asked]:
         name = one.get("name") if isinstance(one, Mapping) else None
         if not isinstance(name, str) or name not in numbers:
             raise RequestError(400, f"there is no output {name!r:.60}; the model has {', '.join(numbers)}.")
-        own = one.get("parameters") or {}
-        result.append((numbers[name], bool(own.get("binary_data", as_bytes)) if isinstance(own, Mapping) else as_bytes))
+        options = one.get("parameters") or {}
+        result.append(
+            (numbers[name], bool(options.get("binary_data", as_bytes)) if isinstance(options, Mapping) else as_bytes)
+        )
     return result
 
 

@@ -95,8 +95,8 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Any = 
     if axes is None:
         along = tuple(range(x.ndim))
     else:
-        given = axes if isinstance(axes, (tuple, list)) else (axes,)
-        along = tuple(sorted({type_rules.axis(stage, x.type, axis) for axis in given}))
+        axes_listed = axes if isinstance(axes, (tuple, list)) else (axes,)
+        along = tuple(sorted({type_rules.axis(stage, x.type, axis) for axis in axes_listed}))
     return _in_mode(stage, _by_transforms(stage, x, y, along), x, y, mode, along)
 
 
@@ -152,8 +152,8 @@ def _direct(stage: str, x: Tensor, y: Tensor, m: tuple[int, ...], n: tuple[int, 
         big = pad(big, [(size - 1, size - 1) for size in sizes])
     axes = tuple(range(big.ndim))
     windows = apply(TABLE["windows"], big, axes=axes, size=tuple(sizes))
-    found = tensordot(windows, flip(small, axis=axes), axes=(tuple(range(big.ndim, 2 * big.ndim)), axes))
-    return _middle(found, m, axes) if mode == "same" else found
+    result = tensordot(windows, flip(small, axis=axes), axes=(tuple(range(big.ndim, 2 * big.ndim)), axes))
+    return _middle(result, m, axes) if mode == "same" else result
 
 
 def _middle(x: Tensor, shape: Sequence[int], along: Sequence[int]) -> Tensor:
@@ -192,10 +192,10 @@ def _by_transforms(stage: str, x: Tensor, y: Tensor, along: Sequence[int]) -> Te
         whole = fourier.fft(product, product.ndim - 1, inverse=True, scale=scale)
     else:
         whole = fourier.irfft(product, sizes[-1], scale=scale)
-    found = moveaxis(whole, -1, last)
+    result = moveaxis(whole, -1, last)
     for axis, size in zip(along, full):
-        found = slice_axis(found, axis, 0, size)
-    return cast(found, dtype)
+        result = slice_axis(result, axis, 0, size)
+    return cast(result, dtype)
 
 
 def _in_mode(stage: str, full: Tensor, x: Tensor, y: Tensor, mode: str, along: Sequence[int]) -> Tensor:

@@ -122,8 +122,8 @@ def _second(x: Tensor, n: int, scale: float) -> Tensor:
     """Type 2: even positions and then odd ones backwards make a signal of which the transform is turned a little."""
     last = x.ndim - 1
     even, odd = slice_axis(x, last, 0, n, 2), slice_axis(x, last, min(1, n), n, 2)
-    found = fourier.rfft(concat([even, flip(odd, axis=last)], axis=last), scale=2 * scale)
-    re, im = real(found), imag(found)
+    spectrum = fourier.rfft(concat([even, flip(odd, axis=last)], axis=last), scale=2 * scale)
+    re, im = real(spectrum), imag(spectrum)
     mirrored, opposite = (flip(slice_axis(part, last, 1, (n + 1) // 2), axis=last) for part in (re, im))
     cosine, sine = fourier.roots(n, 4 * n, x.dtype)
     return concat([re, mirrored], axis=last) * cosine + concat([im, -opposite], axis=last) * sine
@@ -135,8 +135,8 @@ def _third(x: Tensor, n: int, scale: float) -> Tensor:
     behind = concat([zeros_like(slice_axis(x, last, 0, 1)), flip(slice_axis(x, last, 1, n), axis=last)], axis=last)
     cosine, sine = fourier.roots(half, 4 * n, x.dtype)
     numbers = complex(slice_axis(x, last, 0, half), -slice_axis(behind, last, 0, half))
-    found = fourier.irfft(numbers * complex(cosine, sine), n, scale=scale)
-    even, odd = slice_axis(found, last, 0, (n + 1) // 2), flip(slice_axis(found, last, (n + 1) // 2, n), axis=last)
+    signal = fourier.irfft(numbers * complex(cosine, sine), n, scale=scale)
+    even, odd = slice_axis(signal, last, 0, (n + 1) // 2), flip(slice_axis(signal, last, (n + 1) // 2, n), axis=last)
     return _alternating(even, odd, n)
 
 
@@ -153,10 +153,10 @@ def _fourth(x: Tensor, n: int, scale: float) -> Tensor:
     last = x.ndim - 1
     cosine, sine = fourier.roots(n, 4 * n, x.dtype)
     turned = complex(x * cosine, -(x * sine))
-    found = fourier.fft(fourier.fit(turned, last, 2 * n, "dct"), last, scale=2 * scale)
-    found = slice_axis(found, last, 0, n)
+    spectrum = fourier.fft(fourier.fit(turned, last, 2 * n, "dct"), last, scale=2 * scale)
+    spectrum = slice_axis(spectrum, last, 0, n)
     cosine, sine = fourier.roots(n, 8 * n, x.dtype, odd=True)
-    return real(found) * cosine + imag(found) * sine
+    return real(spectrum) * cosine + imag(spectrum) * sine
 
 
 _TRANSFORMS = {1: _first, 2: _second, 3: _third, 4: _fourth}

@@ -41,12 +41,12 @@ def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, zi: Any = 
     <Tensor f32[4] cpu> [1.    0.5   0.25  0.125]
     """
     stage = "lfilter"
-    given = [float_operand(v, stage) for v in (b, a, x)]
+    operands = [float_operand(v, stage) for v in (b, a, x)]
     if zi is not None:
-        given.append(float_operand(zi, stage))
-    given = common_dtype(stage, given)
-    dtype = given[0].dtype
-    forward, back, signal, *states = [cast(v, dtypes.compute_dtype(dtype)) for v in given]
+        operands.append(float_operand(zi, stage))
+    operands = common_dtype(stage, operands)
+    dtype = operands[0].dtype
+    forward, back, signal, *states = [cast(v, dtypes.compute_dtype(dtype)) for v in operands]
     for name, v in (("b", forward), ("a", back)):
         if v.ndim != 1 or known_extent(v, 0, stage) == 0:
             raise ShapeError(stage, f"{name} is {v.type}. Expected a vector of one coefficient or more.")
@@ -87,8 +87,8 @@ def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, zi: Any = 
     else:
         outs, each = scan(step, samples, (zeros(rest, samples.dtype), state))
         out, final = outs, each[-1]
-    found = cast(moveaxis(out, 0, axis), dtype)
-    return found if zi is None else (found, cast(moveaxis(final, 0, axis), dtype))
+    filtered = cast(moveaxis(out, 0, axis), dtype)
+    return filtered if zi is None else (filtered, cast(moveaxis(final, 0, axis), dtype))
 
 
 def _coefficients(v: Tensor, order: int) -> Tensor:

@@ -169,8 +169,8 @@ def _short_time(
     return fourier.rfft(fitted)
 
 
-def _transform_length(given: Any, length: int, stage: str) -> int:
-    size = 1 << (length - 1).bit_length() if given is None else type_rules.integer(stage, "fft_length", given)
+def _transform_length(value: Any, length: int, stage: str) -> int:
+    size = 1 << (length - 1).bit_length() if value is None else type_rules.integer(stage, "fft_length", value)
     if size < 1:
         raise ArgumentError(stage, f"fft_length is {size}. Expected 1 or more.")
     return size

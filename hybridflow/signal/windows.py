@@ -108,8 +108,8 @@ def kaiser_window(window_length: Any, beta: float = 12.0, dtype: DTypeLike = "fl
 def _power_complementary(half: Callable[[int], np.ndarray], length: int, stage: str) -> np.ndarray:
     if length % 2:
         raise ArgumentError(stage, f"window_length is {length}. Expected an even number.")
-    found = half(length // 2)
-    return np.concatenate([found, found[::-1]])
+    half_window = half(length // 2)
+    return np.concatenate([half_window, half_window[::-1]])
 
 
 @entered
@@ -163,7 +163,7 @@ def vorbis_window(window_length: Any, dtype: DTypeLike = "float32") -> Tensor:
     stage = "vorbis_window"
 
     def half(count: int) -> np.ndarray:
-        turn = np.pi * (np.arange(count) + 0.5) / (2 * count) if count else np.ones(0)
-        return np.sin(np.pi / 2 * np.sin(turn) ** 2)
+        angle = np.pi * (np.arange(count) + 0.5) / (2 * count) if count else np.ones(0)
+        return np.sin(np.pi / 2 * np.sin(angle) ** 2)
 
     return _window(_power_complementary(half, _length(window_length, stage), stage), dtype, stage)

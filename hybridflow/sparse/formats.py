@@ -69,10 +69,10 @@ def _values(stage: str, value: Any, indices: Tensor) -> Tensor:
 
 def _outline(stage: str, shape: Any, ndim: int | None) -> Tensor:
     """A tensor without elements that says a shape."""
-    found = to_shape(shape, stage)
-    if not found or (ndim is not None and len(found) != ndim):
-        raise ShapeError(stage, f"the shape is {found}. Expected {'one axis or more' if ndim is None else ndim}.")
-    return filled(0, dtypes.int8, (*found, 0), stage)
+    extents = to_shape(shape, stage)
+    if not extents or (ndim is not None and len(extents) != ndim):
+        raise ShapeError(stage, f"the shape is {extents}. Expected {'one axis or more' if ndim is None else ndim}.")
+    return filled(0, dtypes.int8, (*extents, 0), stage)
 
 
 class SparseBase:

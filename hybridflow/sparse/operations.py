@@ -93,9 +93,9 @@ def from_scipy(x: Any) -> Any:
         raise ArgumentTypeError("sparse.from_scipy", f"x is a {type(x).__name__}. Expected one of scipy.sparse.")
     if x.format == "csr" and x.ndim == 2:
         return CSR(x.indptr, x.indices, x.data, tuple(map(int, x.shape)))
-    found = x.tocoo()
-    at = getattr(found, "coords", None) or (found.row, found.col)
-    return COO(np.stack(at, axis=1), found.data, tuple(map(int, found.shape)))
+    coo = x.tocoo()
+    at = getattr(coo, "coords", None) or (coo.row, coo.col)
+    return COO(np.stack(at, axis=1), coo.data, tuple(map(int, coo.shape)))
 
 
 @entered

@@ -42,10 +42,10 @@ class EventFile:
                 "or tensorboardX."
             ) from None
         os.makedirs(folder, exist_ok=True)
-        own = f".{os.getpid()}.{next(_numbers)}{suffix}"
+        file_suffix = f".{os.getpid()}.{next(_numbers)}{suffix}"
         self._path = os.path.join(folder, "events")  # as far as it is known
         with writing_to(self._path):  # it writes an event of its own
-            self._file: Any = event_file_writer.EventsWriter(self._path, own)
+            self._file: Any = event_file_writer.EventsWriter(self._path, file_suffix)
         self._path = getattr(self._file, "_file_name", self._path)
         self._lock = threading.Lock()
 
@@ -178,7 +178,7 @@ def hparams(values: dict[str, Any]) -> list[Any]:
     """The numbers and texts that a run was started with."""
     from tensorboardX import summary
 
-    return [value for made in summary.hparams(values, {}) for value in made.value]
+    return [value for summary_value in summary.hparams(values, {}) for value in summary_value.value]
 
 
 def _numbered(tag: str, number: int, count: int) -> str:

@@ -205,12 +205,12 @@ def should_record_summaries() -> Any:
     scope, trace = _scope.get(), now().trace
     if trace is None:
         return scope.writer is not None and _holds(scope.conditions)
-    own = scope if scope.trace is not None else _Scope()
-    late = RuntimeValues([*_evaluated(own.conditions)], unwrapped=True)
+    here = scope if scope.trace is not None else _Scope()
+    late = RuntimeValues([*_evaluated(here.conditions)], unwrapped=True)
 
     def answer(*arrays: np.ndarray) -> np.ndarray:
         around = _around()
-        return np.array((own.writer or around.writer) is not None and _all(late.filled(arrays), around))
+        return np.array((here.writer or around.writer) is not None and _all(late.filled(arrays), around))
 
     return call_in_order(answer, late.tensors(), [TensorType((), dtypes.bool_)])[0]
 
@@ -267,7 +267,7 @@ def scalar(name: str, data: Any, step: Any = None, description: str | None = Non
     value = as_tensor(data, "summary.scalar")
     if value.size != 1:
         raise ArgumentError("summary.scalar", f"{name!r} is {value.type}; it must be one number.")
-    _write(lambda found: events.scalar(name, found), value, step)
+    _write(lambda values: events.scalar(name, values), value, step)
 
 
 @entered
@@ -291,7 +291,7 @@ def histogram(name: str, data: Any, step: Any = None, buckets: int = 30, descrip
     >>> with hf.summary.create_file_writer(tempfile.mkdtemp()) as writer, writer.as_default(step=0):
     ...     hf.summary.histogram("weights", hf.arange(5.0), buckets=4)
     """
-    _write(lambda found: events.histogram(name, found, buckets), as_tensor(data, "summary.histogram"), step)
+    _write(lambda values: events.histogram(name, values, buckets), as_tensor(data, "summary.histogram"), step)
 
 
 @entered
@@ -315,7 +315,7 @@ def image(name: str, data: Any, step: Any = None, max_outputs: int = 3, descript
     >>> with hf.summary.create_file_writer(tempfile.mkdtemp()) as writer, writer.as_default(step=0):
     ...     hf.summary.image("grey", hf.full((1, 4, 4, 1), 0.5))
     """
-    _write(lambda found: events.image(name, found, max_outputs), as_tensor(data, "summary.image"), step)
+    _write(lambda values: events.image(name, values, max_outputs), as_tensor(data, "summary.image"), step)
 
 
 @entered
@@ -351,7 +351,7 @@ def audio(
     """
     if encoding not in (None, "wav"):
         raise ArgumentError("summary.audio", f"encoding is {encoding!r}; it must be 'wav'.")
-    _write(lambda found: events.audio(name, found, sample_rate, max_outputs), as_tensor(data, "summary.audio"), step)
+    _write(lambda values: events.audio(name, values, sample_rate, max_outputs), as_tensor(data, "summary.audio"), step)
 
 
 @entered
@@ -378,7 +378,7 @@ def text(name: str, data: Any, step: Any = None, description: str | None = None)
     texts = list(data) if isinstance(data, (list, tuple)) else [data]
     if not all(isinstance(one, (str, RuntimeText)) for one in texts):
         raise ArgumentTypeError("summary.text", f"{name!r} is {data!r:.60}; give a text, or a list of texts.")
-    _write(lambda *found: events.text(name, found), texts, step)
+    _write(lambda *texts_now: events.text(name, texts_now), texts, step)
 
 
 @entered
@@ -395,7 +395,7 @@ def hparams(values: dict[str, Any]) -> None:
     >>> with hf.summary.create_file_writer(tempfile.mkdtemp()) as writer, writer.as_default(step=0):
     ...     hf.summary.hparams({"rate": 0.1, "optimizer": "adam"})
     """
-    _write(lambda found: events.hparams(found), [dict(values)], 0)
+    _write(lambda values: events.hparams(values), [dict(values)], 0)
 
 
 @entered
@@ -437,13 +437,13 @@ def _write(make: Callable[..., Any], data: Any, step: Any) -> None:
     """Write what ``make`` makes of the data, now or when the program that is traced comes to it."""
     scope, trace = _scope.get(), now().trace
     values = list(data) if isinstance(data, list) else [data]
-    own = scope if trace is None or scope.trace is not None else _Scope()
-    chosen = own.step if step is None else step
+    here = scope if trace is None or scope.trace is not None else _Scope()
+    chosen = here.step if step is None else step
 
-    def write(found: Sequence[Any]) -> None:
-        said, conditions, values = found[0], found[1], found[2:]
-        around = own if trace is None else _around()
-        writer = own.writer or around.writer
+    def write(arguments: Sequence[Any]) -> None:
+        said, conditions, values = arguments[0], arguments[1], arguments[2:]
+        around = here if trace is None else _around()
+        writer = here.writer or around.writer
         if writer is None or not _all(conditions, around if trace is not None else _Scope()):
             return
         at = around.step if said is None else said
@@ -451,12 +451,12 @@ def _write(make: Callable[..., Any], data: Any, step: Any) -> None:
             raise ArgumentError("summary", "there is no step: give step=, or call hf.summary.experimental.set_step.")
         writer.file().add(int(np.asarray(at)), make(*[np.asarray(x) if isinstance(x, Tensor) else x for x in values]))
 
-    given = [chosen, list(_evaluated(own.conditions)), *values]
+    operands = [chosen, list(_evaluated(here.conditions)), *values]
     if trace is None:
-        if own.writer is not None:
-            write(given)
+        if here.writer is not None:
+            write(operands)
         return
-    late = RuntimeValues(given, unwrapped=True)
+    late = RuntimeValues(operands, unwrapped=True)
     call_in_order(lambda *arrays: write(late.filled(arrays)), late.tensors(), ())
 
 

@@ -62,7 +62,7 @@ class WeightsReport(Report):
 
 
 def assign(
-    path: str, wanted: Sequence[str], found: Iterable[Assignment], unused: Sequence[str], skip_mismatch: bool
+    path: str, wanted: Sequence[str], assignments: Iterable[Assignment], unused: Sequence[str], skip_mismatch: bool
 ) -> WeightsReport:
     """Assign to all variables, or to none.
 
@@ -71,7 +71,7 @@ def assign(
     """
     fitting: list[Assignment] = []
     wrong: list[Assignment] = []
-    for one in found:
+    for one in assignments:
         (fitting if one.shape == tuple(one.variable.shape) else wrong).append(one)
     known = {one.path for one in (*fitting, *wrong)}
     report = WeightsReport(

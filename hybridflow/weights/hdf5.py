@@ -136,13 +136,13 @@ def _at(group: Any, path: str) -> Any:
 
 def configuration(file: Any, name: str) -> dict[str, Any] | None:
     """A description in a file of Keras 1 or 2, ``model_config`` or ``training_config``; None where there is none."""
-    given = file.attrs.get(name)
-    if given is None:
+    attribute = file.attrs.get(name)
+    if attribute is None:
         return None
-    written = text(given)
+    written = text(attribute)
     if len(written) > _MAX_TEXT:
         raise ValueError("its configuration is longer than that of any model")
-    found = json.loads(written)
-    if not isinstance(found, dict):
+    config = json.loads(written)
+    if not isinstance(config, dict):
         raise ValueError("its configuration is none")
-    return found
+    return config

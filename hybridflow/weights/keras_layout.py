@@ -65,11 +65,11 @@ def names(node: _Node) -> Iterator[str]:
 
 def of_tree(module: Any, node: _Node, path: str = "") -> Iterator[Assignment]:
     """What a node of a ``.weights.h5`` file has for a module."""
-    own = direct_variables(module)
+    variables = direct_variables(module)
     if type(module).__name__ in PROJECTED:
-        yield from _projections(own, node, path)
-        own = []
-    for (name, variable), (source, entry) in zip(own, node.variables):
+        yield from _projections(variables, node, path)
+        variables = []
+    for (name, variable), (source, entry) in zip(variables, node.variables):
         yield Assignment(_joined(path, name), variable, (source,), entry.shape, entry.read)
     for name, value in parts(module):
         child = node.children.get(name)
@@ -106,11 +106,11 @@ def placed(container: Any) -> list[tuple[Any, Any]]:
     return list(container.items() if isinstance(container, dict) else enumerate(container))
 
 
-def _projections(own: Sequence[tuple[str, Any]], node: _Node, path: str) -> Iterator[Assignment]:
+def _projections(variables: Sequence[tuple[str, Any]], node: _Node, path: str) -> Iterator[Assignment]:
     for part, key in PROJECTIONS.items():
         child = node.children.get(key)
         if child is not None:
-            mine = [(name, variable) for name, variable in own if name.startswith(f"{part}_")]
+            mine = [(name, variable) for name, variable in variables if name.startswith(f"{part}_")]
             for (name, variable), (source, entry) in zip(mine, child.variables):
                 yield Assignment(_joined(path, name), variable, (source,), entry.shape, entry.read)
 
@@ -204,15 +204,15 @@ def _of_layer(layer: Any, weights: Sequence[tuple[str, str, Entry]], path: str) 
             for number, one in inner:
                 yield from _of_layer(one, parts[one.name], f"{path}.layers.{number}")
             return
-    own = layer._named_weights()
-    if len(own) == len(weights) == 1 and _last_part(weights[0][1]) not in _SAYING:
-        ((name, variable),), ((source, _, entry),) = own.items(), weights
+    variables = layer._named_weights()
+    if len(variables) == len(weights) == 1 and _last_part(weights[0][1]) not in _SAYING:
+        ((name, variable),), ((source, _, entry),) = variables.items(), weights
         yield Assignment(_joined(path, name), variable, (source,), entry.shape, entry.read)
         return
     waiting: dict[str, list[tuple[str, Entry]]] = {}
     for source, name, entry in weights:
         waiting.setdefault(_last_part(name), []).append((source, entry))
-    for name, variable in own.items():
+    for name, variable in variables.items():
         leaf = name.rpartition(".")[2]
         fitting = [one for one in waiting if waiting[one] and (leaf == one or leaf.endswith(f"_{one}"))]
         if fitting:

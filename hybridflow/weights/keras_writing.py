@@ -29,14 +29,14 @@ def write(module: Any, file: Any, path: str) -> list[Variable]:
 
 def _write(module: Any, group: Any, held: list[Variable], seen: set[int]) -> None:
     seen.add(id(module))
-    own = direct_variables(module)
+    variables = direct_variables(module)
     kind = type(module).__name__
     if kind in keras_layout.PROJECTED:
         for part, key in keras_layout.PROJECTIONS.items():
-            mine = [variable for name, variable in own if name.startswith(f"{part}_")]
+            mine = [variable for name, variable in variables if name.startswith(f"{part}_")]
             _variables(group.create_group(key), key, mine, held)
-        own = []
-    kept = [variable for _, variable in own]
+        variables = []
+    kept = [variable for _, variable in variables]
     _variables(group, getattr(module, "name", "") or "", kept, held)
     if kind == _OWN_COUNTS and kept:
         group["vars"][str(len(kept))] = np.zeros((), np.int32)

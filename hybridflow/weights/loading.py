@@ -43,13 +43,15 @@ def load_weights(
         return _from_keras(model, name, weights.format, skip_mismatch)
     weights = weights.renamed(_renamed(weights, rename))
     if layout == "torch":
-        found = list(torch_layout.assignments(model, weights, _flattened(model)))
+        assignments = list(torch_layout.assignments(model, weights, _flattened(model)))
         left = [key for key in weights if not torch_layout.is_dropped(key)]
     else:
-        found = list(tensorflow_layout.assignments(model, weights))
+        assignments = list(tensorflow_layout.assignments(model, weights))
         left = [key for key in weights if not tensorflow_layout.is_beside(key)]
-    used = {key for one in found for key in one.sources}
-    return assign(name, list(model._named_weights()), found, [key for key in left if key not in used], skip_mismatch)
+    used = {key for one in assignments for key in one.sources}
+    return assign(
+        name, list(model._named_weights()), assignments, [key for key in left if key not in used], skip_mismatch
+    )
 
 
 def _layout(weights: Weights, source: str | None, path: str) -> str:
@@ -72,18 +74,18 @@ def _from_keras(model: Any, path: str, format: str, skip_mismatch: bool) -> Weig
         file = hdf5.opened(path if is_hdf5 else keras_weights(archives.opened(path)), path)
         if format == "keras-legacy":
             layers = hdf5.legacy_layers(file)
-            found = list(keras_layout.of_legacy(model, layers))
+            assignments = list(keras_layout.of_legacy(model, layers))
             names = list(keras_layout.legacy_names(layers))
         else:
             node = keras_layout.tree(file)
-            found = list(keras_layout.of_tree(model, node))
+            assignments = list(keras_layout.of_tree(model, node))
             names = list(keras_layout.names(node))
-    used = {key for one in found for key in one.sources}
+    used = {key for one in assignments for key in one.sources}
     unused = keras_layout.without_counts(model, [key for key in names if key not in used])
     wanted = model._named_weights()
     paths = {id(variable): name for name, variable in wanted.items()}  # one that several layers have is named once
-    found = [one._replace(path=paths.get(id(one.variable), one.path)) for one in found]
-    return assign(path, list(wanted), found, unused, skip_mismatch)
+    assignments = [one._replace(path=paths.get(id(one.variable), one.path)) for one in assignments]
+    return assign(path, list(wanted), assignments, unused, skip_mismatch)
 
 
 def _renamed(weights: Weights, rename: Any) -> dict[str, str]:
@@ -145,8 +147,8 @@ def _before(call: Any) -> tuple[int, ...] | None:
         call = symbols[0].call
         kind = type(call.layer).__name__
         if kind == "Flatten":
-            (given,) = call.inputs()
-            shape = tuple(given.shape)[1:]
+            (layer_input,) = call.inputs()
+            shape = tuple(layer_input.shape)[1:]
             if len(shape) < 2 or any(extent is None for extent in shape):
                 return None
             return shape

@@ -54,8 +54,8 @@ def read(path: str | os.PathLike[str]) -> Weights:
     """
     name = os.fspath(path)
     with reading(CheckpointError, STAGE, name):
-        found, entries = _recognized(name)
-    return Weights(name, found, entries)
+        kind, entries = _recognized(name)
+    return Weights(name, kind, entries)
 
 
 def _recognized(path: str) -> tuple[str, dict[str, Entry]]:

@@ -20,9 +20,9 @@ def assignments(model: Any, weights: Weights) -> Iterator[Assignment]:
     """What a checkpoint has for a model: at its root, or below ``model/``."""
     roots = [""] + [f"{name}/" for name in ("model", "net") if any(key.startswith(f"{name}/") for key in weights)]
     for root in roots:
-        found = list(_of(model, root, "", weights))
-        if found:
-            yield from found
+        assignments_here = list(_of(model, root, "", weights))
+        if assignments_here:
+            yield from assignments_here
             return
 
 

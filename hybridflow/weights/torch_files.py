@@ -185,10 +185,15 @@ class _Reader(_Unpickler):
         except (pickle.UnpicklingError, EOFError, LookupError, UnicodeDecodeError) as error:
             raise ValueError(f"its description is damaged: {error}") from None
 
-    def persistent_load(self, given: Any) -> _Storage:
-        if not isinstance(given, tuple) or len(given) < 5 or given[0] != "storage" or not isinstance(given[1], _Kind):
+    def persistent_load(self, storage_id: Any) -> _Storage:
+        if (
+            not isinstance(storage_id, tuple)
+            or len(storage_id) < 5
+            or storage_id[0] != "storage"
+            or not isinstance(storage_id[1], _Kind)
+        ):
             raise pickle.UnpicklingError("it refers to something else than a storage")
-        return self._storage(given)
+        return self._storage(storage_id)
 
 
 def entries_of_archive(archive: zipfile.ZipFile) -> dict[str, Entry]:
@@ -204,8 +209,8 @@ def entries_of_archive(archive: zipfile.ZipFile) -> dict[str, Entry]:
     if sizes[names[0]] > _MAX_PICKLE:
         raise ValueError("its description is longer than that of any model")
 
-    def storage(given: tuple[Any, ...]) -> _Storage:
-        _, kind, key, _, count = given[:5]
+    def storage(storage_id: tuple[Any, ...]) -> _Storage:
+        _, kind, key, _, count = storage_id[:5]
         name = f"{root}data/{key}"
         if name not in sizes:
             raise ValueError(f"it lacks the elements {key!r}")
@@ -221,9 +226,9 @@ def entries_of_old_file(path: str, size: int) -> dict[str, Entry]:
     storages: dict[str, _Storage] = {}
     places: dict[str, tuple[int, int]] = {}
 
-    def storage(given: tuple[Any, ...]) -> _Storage:
-        _, kind, key, _, count = given[:5]
-        if len(given) > 5 and given[5] is not None:
+    def storage(storage_id: tuple[Any, ...]) -> _Storage:
+        _, kind, key, _, count = storage_id[:5]
+        if len(storage_id) > 5 and storage_id[5] is not None:
             raise ValueError("views of storages are not read")
         if int(count) < 0 or int(count) * kind.dtype.itemsize > size:
             raise ValueError(f"the elements {key!r} are fewer than the file says")

@@ -177,9 +177,9 @@ def assignments(model: Any, weights: Weights, flattened: dict[int, tuple[int, ..
     for path, layer in model._named_modules():
         rules = _rules(layer)
         for prefix in _prefixes(path, layer):
-            made = [rule for rule in rules if all(f"{prefix}{source}" in weights for source in rule.sources)]
-            if made:
-                for rule in made:
+            rules_met = [rule for rule in rules if all(f"{prefix}{source}" in weights for source in rule.sources)]
+            if rules_met:
+                for rule in rules_met:
                     yield _assignment(layer, path, prefix, rule, weights, flattened)
                 break
 

@@ -25,7 +25,7 @@ from hybridflow import flags
 from hybridflow.compiler.program import Dim, DimSource, Program, Slot
 from hybridflow.errors import ArgumentError, CompileError, of_user
 from hybridflow.runtime import uninterruptible
-from hybridflow.runtime.calls import front_end, guard_steps, background_code, variable_locks
+from hybridflow.runtime.calls import background_code, front_end, guard_steps, variable_locks
 from hybridflow.runtime.calls.op_calls import ElementwiseCall, ElementwiseOp, FixedCall
 from hybridflow.runtime.calls.result_steps import tuple_of
 from hybridflow.runtime.calls.tape_log import Recording, TapeLog

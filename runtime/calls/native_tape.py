@@ -14,7 +14,7 @@ from typing import Any
 from hybridflow import flags
 from hybridflow.errors import CompileError
 from hybridflow.runtime import fork_safe_locks, uninterruptible
-from hybridflow.runtime.calls import entry, front_end, background_code, tape_log
+from hybridflow.runtime.calls import background_code, entry, front_end, tape_log
 from hybridflow.runtime.memory import memory_pool
 from hybridflow.runtime.native import native_functions, object_layout
 from hybridflow.runtime.native.records import Offsets, PassOffsets

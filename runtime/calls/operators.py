@@ -14,7 +14,7 @@ from typing import Any
 from hybridflow import flags
 from hybridflow.errors import CompileError
 from hybridflow.runtime import fork_safe_locks, uninterruptible
-from hybridflow.runtime.calls import entry, front_end, background_code
+from hybridflow.runtime.calls import background_code, entry, front_end
 from hybridflow.runtime.calls.op_calls import ElementwiseOp, address_of
 from hybridflow.runtime.memory import memory_pool
 from hybridflow.runtime.native import native_functions, object_layout

@@ -71,8 +71,8 @@ class Algorithm(NamedTuple):
 
     words: tuple[int, ...]
     workspace: int
-    made: tuple[int, ...]
-    found: Any  # which the words point to
+    descriptors: tuple[int, ...]
+    heuristic: Any  # which the words point to
 
     def told(self, left: MatrixPlace, right: MatrixPlace, result: MatrixPlace, workspace: MatrixPlace) -> np.ndarray:
         """What native code is told, of operands at these places."""
@@ -130,7 +130,7 @@ class CublasLt:
 
     def release(self, algorithm: Algorithm) -> None:
         """Let go of an algorithm, which nobody calls any more."""
-        self._destroy(*algorithm.made)
+        self._destroy(*algorithm.descriptors)
 
     def _destroy(self, form: int, *layouts: int) -> None:
         for layout in layouts:

@@ -41,7 +41,7 @@ class Counts(NamedTuple):
     """How many functions of programs were compiled in this process, and how many were there."""
 
     compiled: int
-    found: int
+    reused: int
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ def _memory() -> _Memory:
 def _count(compiled: int, reused: int) -> None:
     global _counts
     with _lock:
-        _counts = Counts(_counts.compiled + compiled, _counts.found + reused)
+        _counts = Counts(_counts.compiled + compiled, _counts.reused + reused)
 
 
 def key_of(text: str, target: Target, symbols: Sequence[str], level: int | None = None) -> str:

@@ -36,6 +36,10 @@ RETIRED = {
     "witness": "snapshot",
     "witnesses": "snapshots",
 }
+# Of what functions bind: arguments and other local names say what they hold.
+VAGUE = {"found", "given", "made", "own", "turn", "turns"}
+# Two attributes of an op, which saved programs name.
+OF_SAVED_PROGRAMS = {"control_flow.py", "control_flow_batching.py", "control_flow_derivatives.py"}
 
 
 def words(name: str) -> list[str]:
@@ -55,12 +59,31 @@ def names(source: str) -> Iterator[tuple[str, int]]:
             yield node.name, node.lineno
 
 
+def locals_of(source: str) -> Iterator[tuple[str, int]]:
+    """What a module binds within functions or at its own level, with the lines."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id, node.lineno
+        elif isinstance(node, ast.arg):
+            yield node.arg, node.lineno
+        elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name is not None:
+            yield node.name, node.lineno
+
+
 _DEFINED = re.compile(r"^ *(?:async )?(?:def|class) (\w+)", re.MULTILINE)
 
 
 def may_name_retired_words(source: str) -> bool:
     """Also where the lines are part of a text: most modules need not be parsed."""
     return any(word in RETIRED for name in _DEFINED.findall(source) for word in words(name))
+
+
+_VAGUE = re.compile(rf"\b(?:{'|'.join(sorted(VAGUE))})\b")
+
+
+def test_local_names_are_found() -> None:
+    source = "def f(found, *own):\n    for made in own: turn = made\n    try: pass\n    except E as given: pass\n"
+    assert sorted(name for name, _ in locals_of(source)) == sorted(["found", "own", "made", "turn", "given"])
 
 
 def test_names_are_found() -> None:
@@ -85,4 +108,7 @@ def test_no_retired_word_is_in_a_name(path: Path) -> None:
         for word in words(name)
         if word in RETIRED
     ]
+    if where.name not in OF_SAVED_PROGRAMS and _VAGUE.search(source):
+        bound = sorted({(name, line) for name, line in locals_of(source) if name in VAGUE})
+        wrong += [f"{where}:{line}: {name}: say what it holds" for name, line in bound]
     assert not wrong, "\n".join(wrong)

@@ -132,7 +132,10 @@ class WindowOperand(SharedOperand):
     def values(self, places: Sequence[tuple[tuple[Ref, WindowPosition | Tap], WindowPosition | Tap]]) -> list[Val]:
         if self.strips.nowhere:
             return [self.e.zero(self.form.packed, self.width) for _ in places]
-        seen = [self._position_read(group, *((a, b) if isinstance(a, WindowPosition) else (b, a))) for (group, a), b in places]
+        seen = [
+            self._position_read(group, *((a, b) if isinstance(a, WindowPosition) else (b, a)))
+            for (group, a), b in places
+        ]
         if self.width == 1:
             values = [self._element(image, channel, 0) for image, channel, _ in seen]
         else:
@@ -195,7 +198,7 @@ class PhasedFilter(FactorOperand):
 
     def line(self, entry: Ref, free: Ref) -> OperandLine:
         phases = phases_of(self.windows)
-        return replace(super().line(self.c.div(entry, phases), free), own=self.c.rem(entry, phases))
+        return replace(super().line(self.c.div(entry, phases), free), offset=self.c.rem(entry, phases))
 
     def values(self, places: Sequence[tuple[OperandLine, Ref]]) -> list[Val]:
         c, e = self.c, self.e

@@ -158,7 +158,7 @@ class OperandLine:
     free: Ref
     there: OperandAccess
     entry: OperandAccess
-    own: Ref = 0
+    offset: Ref = 0
 
 
 class FactorOperand(SharedOperand):

@@ -66,21 +66,21 @@ class Decoder(Pretrained):
 
         With ``end`` it stops where all rows have that token; rows that had it before go on with it.
         """
-        given = np.asarray(tokens)
-        if given.ndim != 2 or given.dtype.kind not in "iu" or not given.shape[1]:
-            raise ShapeError(self.name, f"tokens are integers [batch, steps]; they are {given.dtype}{given.shape}.")
-        if not isinstance(count, (int, np.integer)) or count < 0 or given.shape[1] + count > self._positions:
+        prompt = np.asarray(tokens)
+        if prompt.ndim != 2 or prompt.dtype.kind not in "iu" or not prompt.shape[1]:
+            raise ShapeError(self.name, f"tokens are integers [batch, steps]; they are {prompt.dtype}{prompt.shape}.")
+        if not isinstance(count, (int, np.integer)) or count < 0 or prompt.shape[1] + count > self._positions:
             raise ArgumentError(
-                self.name, f"{given.shape[1]} and {count!r} more tokens are not within {self._positions} positions."
+                self.name, f"{prompt.shape[1]} and {count!r} more tokens are not within {self._positions} positions."
             )
         if self._compiled is None:
             self._compiled = function(self._forward)
-        cache = self.start(len(given), given.shape[1] + count)
-        result, step = [given], given
-        done = np.zeros(len(given), bool)
+        cache = self.start(len(prompt), prompt.shape[1] + count)
+        result, step = [prompt], prompt
+        done = np.zeros(len(prompt), bool)
         for _ in range(count):
             logits, cache = self._compiled(asarray(step), cache)
-            step = np.argmax(logits.numpy()[:, -1], -1).astype(given.dtype)[:, None]
+            step = np.argmax(logits.numpy()[:, -1], -1).astype(prompt.dtype)[:, None]
             if end is not None:
                 step[done] = end
                 done |= step[:, 0] == end

@@ -108,13 +108,13 @@ class Llama(Decoder):
         embeddings = self._of("model.embed_tokens.weight")
         x = take(embeddings, tokens, axis=0)
         place = positions_of(tokens, cache)
-        turn = take(self._cosines, place, axis=0), take(self._sines, place, axis=0)
+        rotation = take(self._cosines, place, axis=0), take(self._sines, place, axis=0)
         keys, values = [], []
         for layer in range(self._layers):
             name = f"model.layers.{layer}"
             y = self._scaled(x, f"{name}.input_layernorm")
-            query = _rotated(heads(self._linear(y, f"{name}.self_attn.q_proj"), self._heads), turn)
-            key = _rotated(heads(self._linear(y, f"{name}.self_attn.k_proj"), self._shared), turn)
+            query = _rotated(heads(self._linear(y, f"{name}.self_attn.q_proj"), self._heads), rotation)
+            key = _rotated(heads(self._linear(y, f"{name}.self_attn.k_proj"), self._shared), rotation)
             value = heads(self._linear(y, f"{name}.self_attn.v_proj"), self._shared)
             y, key, value = attended(query, key, value, cache, layer, self._shared != self._heads)
             keys.append(key)
@@ -134,9 +134,9 @@ class Llama(Decoder):
         return rms_norm(x, self._of(f"{name}.weight"), -1, self._epsilon)
 
 
-def _rotated(x: Any, turn: tuple[Any, Any]) -> Any:
+def _rotated(x: Any, rotation: tuple[Any, Any]) -> Any:
     """Each pair of features, one of either half, turned by an angle that grows with the position."""
-    cosines, sines = turn
+    cosines, sines = rotation
     half = x.shape[-1] // 2
     first, second = x[..., :half], x[..., half:]
     return concat([first * cosines - second * sines, second * cosines + first * sines], axis=-1)

@@ -36,10 +36,10 @@ def alias_classes(but: Container[int]) -> dict[int, list[Any]]:
 
 
 class Selected(NamedTuple):
-    """What was ``made`` of several objects, by the number ``code``: whoever changes it changes one of them.  What one
+    """What was ``value`` of several objects, by the number ``code``: whoever changes it changes one of them.  What one
     ``order`` has made of different numbers are different ones."""
 
-    made: Any
+    value: Any
     code: Tensor
     values: Sequence[Any]
     frame: FrameType
@@ -87,7 +87,7 @@ def check_not_aliased(value: object, frame: FrameType) -> None:
 
 def _read_of() -> list[tuple[FrameType, tuple[Any, ...]]]:
     """What was read of several objects, with these."""
-    return [(one.frame, (one.made, *one.values)) for one in active.selected.values()]
+    return [(one.frame, (one.value, *one.values)) for one in active.selected.values()]
 
 
 def check_not_shared(value: object, frame: FrameType) -> None:
@@ -140,10 +140,10 @@ def _check_selected(value: object, frame: FrameType) -> None:
     known = {id(value), *(id(held) for held, _ in _origins(value))}
     selection = active.selected.get(id(value))
     for one in active.selected.values():
-        if id(one.made) in known or not any(id(held) in known for held, _ in _origins(one.made)):
+        if id(one.value) in known or not any(id(held) in known for held, _ in _origins(one.value)):
             continue
         is_apart = selection is not None and selection.order is not None and selection.order is one.order
-        if not is_apart and refers_to(_names_of({frame, one.frame}), [one.made]):
+        if not is_apart and refers_to(_names_of({frame, one.frame}), [one.value]):
             raise _one_of_several(value)
 
 

@@ -547,7 +547,7 @@ class _Instrumenter(Flow):
         return [self._at(node, ast.Expr(note)), node]
 
     def visit_Match(self, node: ast.Match) -> Any:
-        notes = [self._at(node, ast.Expr(self._call(node, "tried", made))) for made in self._named_in_patterns(node)]
+        notes = [self._at(node, ast.Expr(self._call(node, "tried", named))) for named in self._named_in_patterns(node)]
         names = sorted({n for case in node.cases for p in ast.walk(case.pattern) for n in getattr(p, "kwd_attrs", [])})
         node.subject = self._call(
             node.subject, "matched", self._visit(node.subject), *(self._text(node, n) for n in names)

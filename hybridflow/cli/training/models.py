@@ -48,20 +48,20 @@ def model_of(config: Config, x: Any) -> Any:
     value = config.values.get("model")
     if value is None:
         raise config.error((), "there is no [model].")
-    given = signatures.checked(config, ("model",), value, PARAMETERS, "[model]")
-    if "file" in given:
-        if "layers" in given or "trunk" in given:
+    table = signatures.checked(config, ("model",), value, PARAMETERS, "[model]")
+    if "file" in table:
+        if "layers" in table or "trunk" in table:
             raise config.error(("model", "file"), "a file is the whole model; leave out layers and trunk.")
-        model = _of_file(config, given["file"])
+        model = _of_file(config, table["file"])
     else:
-        model = _of_layers(config, given, x)
-    if "weights" in given:
-        path, source = config.absolute(given["weights"]), given.get("weights_source")
+        model = _of_layers(config, table, x)
+    if "weights" in table:
+        path, source = config.absolute(table["weights"]), table.get("weights_source")
         try:
             model.load_weights(path, source=source)
         except (HybridflowError, OSError) as error:
             raise config.error(("model", "weights"), signatures.text_of(error)) from None
-    for place, pattern in enumerate(given.get("freeze", ())):
+    for place, pattern in enumerate(table.get("freeze", ())):
         names = [layer.name for layer in model.layers]
         chosen = [layer for layer in model.layers if fnmatch.fnmatchcase(layer.name, str(pattern))]
         if not chosen:
@@ -82,16 +82,16 @@ def _of_file(config: Config, file: str) -> Any:
         raise config.error(("model", "file"), f"{path}: {signatures.text_of(error)}") from None
 
 
-def _of_layers(config: Config, given: dict[str, Any], x: Any) -> Any:
-    symbols = _inputs(config, given.get("input"), x)
+def _of_layers(config: Config, table: dict[str, Any], x: Any) -> Any:
+    symbols = _inputs(config, table.get("input"), x)
     inputs = list(symbols.values())
     last: Any = inputs[0] if len(inputs) == 1 else inputs
-    if "trunk" in given:
-        path = config.absolute(given["trunk"])
-        trainable = given.get("trunk_trainable", False)
-        last = _called(config, ("model", "trunk"), lambda: Trunk(path, given.get("trunk_outputs"), trainable)(last))
+    if "trunk" in table:
+        path = config.absolute(table["trunk"])
+        trainable = table.get("trunk_trainable", False)
+        last = _called(config, ("model", "trunk"), lambda: Trunk(path, table.get("trunk_outputs"), trainable)(last))
         symbols["trunk"] = last
-    layers = given.get("layers", ())
+    layers = table.get("layers", ())
     for place, one in enumerate(layers):
         here: Path = ("model", "layers", place)
         sources = None
@@ -105,9 +105,9 @@ def _of_layers(config: Config, given: dict[str, Any], x: Any) -> Any:
             last = chosen if isinstance(sources, list) else chosen[0]
         last = _applied(config, here, layer, last)
         symbols[layer.name] = last
-    if not layers and "trunk" not in given:
+    if not layers and "trunk" not in table:
         raise config.error(("model",), "it has no layers; give layers, a file or a trunk.")
-    ends = given.get("outputs")
+    ends = table.get("outputs")
     if ends is not None:
         names = ends if isinstance(ends, list) else [ends]
         chosen = [_symbol(config, ("model", "outputs"), symbols, name) for name in names]
@@ -133,19 +133,19 @@ def _symbol(config: Config, path: Path, symbols: dict[str, Any], name: Any) -> A
     return symbols[name]
 
 
-def _inputs(config: Config, given: Any, x: Any) -> dict[str, Any]:
+def _inputs(config: Config, input_config: Any, x: Any) -> dict[str, Any]:
     """The inputs by name.  What the file does not say, the data do."""
     arrays = x if isinstance(x, dict) else {"input": x}
-    if isinstance(given, dict):
-        unknown = next((name for name in given if name not in arrays), None)
+    if isinstance(input_config, dict):
+        unknown = next((name for name in input_config if name not in arrays), None)
         if unknown is not None:
             raise config.unknown(("model", "input", unknown), unknown, arrays)
-    elif given is not None and len(arrays) > 1:
+    elif input_config is not None and len(arrays) > 1:
         raise config.error(("model", "input"), f"there are several inputs: {', '.join(arrays)}; give a table.")
     inputs = {}
     for name, array in arrays.items():
-        shape = (given.get(name) if isinstance(given, dict) else given) or list(array.shape[1:])
-        path = ("model", "input", name) if isinstance(given, dict) else ("model", "input")
+        shape = (input_config.get(name) if isinstance(input_config, dict) else input_config) or list(array.shape[1:])
+        path = ("model", "input", name) if isinstance(input_config, dict) else ("model", "input")
         if not isinstance(shape, list) or not all(isinstance(n, int) and not isinstance(n, bool) for n in shape):
             raise config.error(path, f"{shape!r} is no shape; write [28, 28, 1].")
         fits = len(shape) == array.ndim - 1 and all(n in (-1, m) for n, m in zip(shape, array.shape[1:]))

@@ -84,20 +84,20 @@ def parameters(kind: Any) -> dict[str, inspect.Parameter]:
     """What a function or class takes by name: of a class also what it hands on to those that it derives from."""
     if not isinstance(kind, type):
         return _named(kind)
-    found: dict[str, inspect.Parameter] = {}
+    result: dict[str, inspect.Parameter] = {}
     cell = getattr(kind, "_kind", None)  # of recurrent layers, which take the arguments of their cell
     if isinstance(cell, type):
-        found |= parameters(cell)
+        result |= parameters(cell)
     for owner in kind.__mro__:
         if owner is object or "__init__" not in vars(owner):
             continue
-        own = _named(vars(owner)["__init__"])
-        found |= {name: one for name, one in own.items() if name not in found}
+        named = _named(vars(owner)["__init__"])
+        result |= {name: one for name, one in named.items() if name not in result}
         if not any(p.kind in _OPEN for p in inspect.signature(vars(owner)["__init__"]).parameters.values()):
             break
     if isinstance(cell, type):
-        found.pop("cell", None)
-    return found
+        result.pop("cell", None)
+    return result
 
 
 def _named(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
@@ -283,15 +283,15 @@ def _table(taken: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
     }
 
 
-def _required(given: Iterable[inspect.Parameter]) -> list[str]:
-    return [one.name for one in given if one.default is one.empty]
+def _required(wanted: Iterable[inspect.Parameter]) -> list[str]:
+    return [one.name for one in wanted if one.default is one.empty]
 
 
 def _of_parameter(one: inspect.Parameter) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    schema: dict[str, Any] = {}
     names = [_JSON[name] for name in _types(one)]
     if names:
-        found["type"] = names[0] if len(names) == 1 else names
+        schema["type"] = names[0] if len(names) == 1 else names
     if isinstance(one.default, (bool, int, float, str)):
-        found["default"] = one.default
-    return found
+        schema["default"] = one.default
+    return schema

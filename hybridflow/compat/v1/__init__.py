@@ -346,7 +346,7 @@ config, keras, autograph = (_old.module_of(path) for path in ("config", "keras",
 distribute, optimizers, version, sysconfig = (
     _old.module_of(path) for path in ("distribute", "optimizers", "version", "sysconfig")
 )
-debugging = _old.room("debugging", {name: found for name, found in _effects.NAMES.items() if "ssert" in name})
+debugging = _old.room("debugging", {name: value for name, value in _effects.NAMES.items() if "ssert" in name})
 python_io = _naming.Namespace(
     "tf.python_io", {"TFRecordWriter": _hf.data.TFRecordWriter, "tf_record_iterator": _parsing.tf_record_iterator}
 )

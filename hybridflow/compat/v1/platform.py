@@ -251,8 +251,8 @@ def _every(level: int, text: str, n: int, *values: Any, most: int | None = None)
 
 
 log_names: dict[str, Any] = {
-    "debug": _logger_at(10), "info": _logger_at(20), "warn": _logger_at(30), "warning": _logger_at(30), "error": _logger_at(40),
-    "fatal": _logger_at(50), "DEBUG": 10, "INFO": 20, "WARN": 30, "ERROR": 40, "FATAL": 50,
+    "debug": _logger_at(10), "info": _logger_at(20), "warn": _logger_at(30), "warning": _logger_at(30),
+    "error": _logger_at(40), "fatal": _logger_at(50), "DEBUG": 10, "INFO": 20, "WARN": 30, "ERROR": 40, "FATAL": 50,
     "set_verbosity": lambda level: _logger.setLevel(level), "get_verbosity": lambda: _logger.level,
     "log": lambda level, text, *values: _logger.log(level, text, *values),
     "log_every_n": lambda level, text, n, *values: _every(level, text, n, *values),
@@ -269,6 +269,6 @@ file_names: dict[str, Any] = {
     "MkDir": os.mkdir, "Remove": os.remove, "DeleteRecursively": shutil.rmtree, "Glob": _glob.glob,
     "Copy": _copied, "Rename": _renamed, "GFile": GFile, "Open": GFile, "FastGFile": GFile, "Walk": os.walk,
     "Stat": _stat, "copy": _copied, "rename": _renamed, "stat": _stat, "walk": os.walk,
-    "exists": os.path.exists, "isdir": os.path.isdir, "listdir": os.listdir, "makedirs": _make_folders, "glob": _glob.glob,
-    "rmtree": shutil.rmtree, "remove": os.remove, "join": os.path.join,
+    "exists": os.path.exists, "isdir": os.path.isdir, "listdir": os.listdir, "makedirs": _make_folders,
+    "glob": _glob.glob, "rmtree": shutil.rmtree, "remove": os.remove, "join": os.path.join,
 }  # fmt: skip

@@ -112,7 +112,9 @@ class QueueBase:
         return lambda count: 0
 
     def _state_in(self, state: Any) -> _QueueElements:
-        result: _QueueElements = state.resource(self, lambda: self._kind(self.name, self._capacity, self._least, self._picker()))
+        result: _QueueElements = state.resource(
+            self, lambda: self._kind(self.name, self._capacity, self._least, self._picker())
+        )
         return result
 
     def _op(
@@ -180,7 +182,9 @@ class QueueBase:
     def dequeue(self, name: str | None = None) -> Any:
         """Take an element; waits for one."""
         infos = [Info(_extents(s), d) for s, d in zip(self.shapes, self.dtypes)]
-        return self._outputs_of(self._op("Dequeue", name, [], infos, lambda state, _: list(self._state_in(state).take(1)[0])))
+        return self._outputs_of(
+            self._op("Dequeue", name, [], infos, lambda state, _: list(self._state_in(state).take(1)[0]))
+        )
 
     def dequeue_many(self, n: Any, name: str | None = None) -> Any:
         """Take so many elements, stacked."""

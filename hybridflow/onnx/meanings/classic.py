@@ -42,8 +42,8 @@ def binarizer(call: Call, x: Tensor, *, threshold: float = 0.0) -> Tensor:
 
 @operator("ArrayFeatureExtractor", domain=ML)
 def array_feature_extractor(call: Call, x: Tensor, places: Tensor) -> Tensor:
-    found = take(x, shapes.reshape(places, (-1,)), axis=x.ndim - 1)
-    return shapes.reshape(found, (1, -1)) if x.ndim == 1 else found
+    columns = take(x, shapes.reshape(places, (-1,)), axis=x.ndim - 1)
+    return shapes.reshape(columns, (1, -1)) if x.ndim == 1 else columns
 
 
 @operator("Normalizer", domain=ML)
@@ -156,9 +156,9 @@ class _Trees:
         self.modes = np.array([self.kinds.index(mode) if mode != "LEAF" else 0 for mode in modes], np.int64)
         self.features, self.values = np.asarray(features, np.int64), np.asarray(values, dtype)
         leaf = np.array([mode == "LEAF" for mode in modes])
-        own = np.arange(len(modes))
-        self.true = np.where(leaf, own, np.asarray(true, np.int64))
-        self.false = np.where(leaf, own, np.asarray(false, np.int64))
+        numbers = np.arange(len(modes))
+        self.true = np.where(leaf, numbers, np.asarray(true, np.int64))
+        self.false = np.where(leaf, numbers, np.asarray(false, np.int64))
         count = len(modes)
         if count and ((self.true < 0) | (self.true >= count) | (self.false < 0) | (self.false >= count)).any():
             raise call.fault("its nodes lead outside of the table.")
@@ -168,14 +168,14 @@ class _Trees:
 
     def _depth(self, call: Call) -> int:
         """How many steps the longest way to a leaf has.  Raises where there is a circle."""
-        own = np.arange(len(self.true))
+        numbers = np.arange(len(self.true))
         reached = np.zeros(len(self.true), np.bool_)
         reached[self.roots] = True
-        for step in range(len(own) + 1):
-            inner = own[reached & ((self.true != own) | (self.false != own))]
+        for step in range(len(numbers) + 1):
+            inner = numbers[reached & ((self.true != numbers) | (self.false != numbers))]
             if not len(inner):
                 return step
-            reached = np.zeros(len(own), np.bool_)
+            reached = np.zeros(len(numbers), np.bool_)
             reached[self.true[inner]] = reached[self.false[inner]] = True
         raise call.fault("its nodes form a circle.")
 
@@ -199,12 +199,12 @@ class _Trees:
         return at
 
     def scores(self, x: Tensor, how: str) -> Tensor:
-        found = take(asarray(self.weights), self.leaves(x), axis=0)  # [rows, trees, targets]
+        leaf_weights = take(asarray(self.weights), self.leaves(x), axis=0)  # [rows, trees, targets]
         if how == "MIN":
-            return reductions.min(found, axis=1)
+            return reductions.min(leaf_weights, axis=1)
         if how == "MAX":
-            return reductions.max(found, axis=1)
-        total = reductions.sum(found, axis=1, dtype=found.dtype)
+            return reductions.max(leaf_weights, axis=1)
+        total = reductions.sum(leaf_weights, axis=1, dtype=leaf_weights.dtype)
         return total / float(len(self.roots)) if how == "AVERAGE" else total
 
 
@@ -212,38 +212,38 @@ def _numbered(trees: Any, nodes: Any) -> dict[tuple[int, int], int]:
     return {(int(t), int(n)): k for k, (t, n) in enumerate(zip(trees, nodes, strict=True))}
 
 
-def _old_trees(call: Call, given: dict[str, Any], kind: str, targets: int) -> _Trees:
+def _old_trees(call: Call, attributes: dict[str, Any], kind: str, targets: int) -> _Trees:
     """The tables of the older operators, whose nodes are named by tree and number."""
-    tensors = given.get("nodes_values_as_tensor") is not None
-    values = given["nodes_values_as_tensor"] if tensors else given.get("nodes_values")
+    tensors = attributes.get("nodes_values_as_tensor") is not None
+    values = attributes["nodes_values_as_tensor"] if tensors else attributes.get("nodes_values")
     dtype = np.asarray(values).dtype if tensors else np.float32
-    places = _numbered(given["nodes_treeids"], given["nodes_nodeids"])
-    modes = given["nodes_modes"]
+    places = _numbered(attributes["nodes_treeids"], attributes["nodes_nodeids"])
+    modes = attributes["nodes_modes"]
 
     def following(ids: Any) -> list[int]:
-        pairs = zip(given["nodes_treeids"], ids, modes, strict=True)
+        pairs = zip(attributes["nodes_treeids"], ids, modes, strict=True)
         return [0 if mode == "LEAF" else places[int(tree), int(node)] for tree, node, mode in pairs]
 
     roots: dict[int, int] = {}
-    for k, tree in enumerate(given["nodes_treeids"]):
+    for k, tree in enumerate(attributes["nodes_treeids"]):
         roots.setdefault(int(tree), k)
-    shares = given.get(f"{kind}_weights_as_tensor")
-    shares = given[f"{kind}_weights"] if shares is None else shares
+    shares = attributes.get(f"{kind}_weights_as_tensor")
+    shares = attributes[f"{kind}_weights"] if shares is None else shares
     weights = np.zeros((len(modes), targets), dtype)
     for tree, node, target, share in zip(
-        given[f"{kind}_treeids"], given[f"{kind}_nodeids"], given[f"{kind}_ids"], shares, strict=True
+        attributes[f"{kind}_treeids"], attributes[f"{kind}_nodeids"], attributes[f"{kind}_ids"], shares, strict=True
     ):
         weights[places[int(tree), int(node)], int(target)] += share
     return _Trees(
         call,
         modes,
-        given["nodes_featureids"],
+        attributes["nodes_featureids"],
         values,
-        following(given["nodes_truenodeids"]),
-        following(given["nodes_falsenodeids"]),
+        following(attributes["nodes_truenodeids"]),
+        following(attributes["nodes_falsenodeids"]),
         list(roots.values()),
         weights,
-        given.get("nodes_missing_value_tracks_true"),
+        attributes.get("nodes_missing_value_tracks_true"),
         dtype,
     )
 
@@ -378,25 +378,25 @@ def tree_ensemble(
     return _post(trees.scores(x, how), post)
 
 
-def _with_sets(call: Call, x: Tensor, modes: Any, weights: Any, following: Any, given: dict[str, Any]) -> Tensor:
+def _with_sets(call: Call, x: Tensor, modes: Any, weights: Any, following: Any, attributes: dict[str, Any]) -> Tensor:
     """Nodes that ask whether a value is in a set become chains of nodes that compare with each of it."""
     members: list[list[float]] = [[]]
-    for value in np.asarray(given["membership_values"]).reshape(-1):
+    for value in np.asarray(attributes["membership_values"]).reshape(-1):
         if np.isnan(value):
             members.append([])
         else:
             members[-1].append(float(value))
-    true = following(given["nodes_truenodeids"], given["nodes_trueleafs"])
-    false = following(given["nodes_falsenodeids"], given["nodes_falseleafs"])
-    leaves = len(modes) - len(given["nodes_modes"])
-    features = [*given["nodes_featureids"], *[0] * leaves]
-    splits = [*given["nodes_splits"], *[0] * leaves]
-    missing = given.get("nodes_missing_value_tracks_true")
-    tracks = [*(missing if missing is not None else [0] * len(given["nodes_modes"])), *[0] * leaves]
+    true = following(attributes["nodes_truenodeids"], attributes["nodes_trueleafs"])
+    false = following(attributes["nodes_falsenodeids"], attributes["nodes_falseleafs"])
+    leaves = len(modes) - len(attributes["nodes_modes"])
+    features = [*attributes["nodes_featureids"], *[0] * leaves]
+    splits = [*attributes["nodes_splits"], *[0] * leaves]
+    missing = attributes.get("nodes_missing_value_tracks_true")
+    tracks = [*(missing if missing is not None else [0] * len(attributes["nodes_modes"])), *[0] * leaves]
     rows = [weights]
     # Sets come in the order in which the trees are walked, true branch first.
     order: list[int] = []
-    waiting = [int(root) for root in reversed(given["tree_roots"])]
+    waiting = [int(root) for root in reversed(attributes["tree_roots"])]
     seen: set[int] = set()
     while waiting:
         k = waiting.pop()
@@ -425,11 +425,11 @@ def _with_sets(call: Call, x: Tensor, modes: Any, weights: Any, following: Any, 
             false[last] = len(modes) - 1
             last = len(modes) - 1
     trees = _Trees(
-        call, modes, features, splits, true, false, given["tree_roots"], np.concatenate(rows), tracks,
-        np.asarray(given["nodes_splits"]).dtype,
+        call, modes, features, splits, true, false, attributes["tree_roots"], np.concatenate(rows), tracks,
+        np.asarray(attributes["nodes_splits"]).dtype,
     )  # fmt: skip
-    how = ("AVERAGE", "SUM", "MIN", "MAX")[given.get("aggregate_function", 1)]
-    post = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")[given.get("post_transform", 0)]
+    how = ("AVERAGE", "SUM", "MIN", "MAX")[attributes.get("aggregate_function", 1)]
+    post = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")[attributes.get("post_transform", 0)]
     return _post(trees.scores(x, how), post)
 
 
@@ -475,8 +475,8 @@ def tf_idf_vectorizer(
                 part = shapes.expand_dims(rows[:, k * skip : k * skip + count], axis=2)
                 equal = ew.equal(part, asarray(np.ascontiguousarray(grams[:, k]).astype(rows.dtype)))
                 same = equal if same is None else ew.logical_and(same, equal)
-            found = reductions.sum(ew.astype(same, dtypes.float32), axis=1)
-            total = total + matmul(found, asarray(spread))
+            counts = reductions.sum(ew.astype(same, dtypes.float32), axis=1)
+            total = total + matmul(counts, asarray(spread))
     if mode == "IDF":
         total = ew.astype(ew.greater(total, 0.0), dtypes.float32)
     if mode in ("IDF", "TFIDF") and weights is not None:

@@ -62,17 +62,17 @@ def loop(call: Call, limit: Any = None, condition: Any = None, *state: Any, body
     if limit is not None and most is None:
         most = int(call.numbers(limit).reshape(()))
     goes = condition is None or bool(call.numbers(condition).reshape(()))
-    turn = 0
-    while goes and (most is None or turn < most):
-        if turn >= MOST_TURNS and now().trace is not None:
+    iteration = 0
+    while goes and (most is None or iteration < most):
+        if iteration >= MOST_TURNS and now().trace is not None:
             raise call.fault(f"it has more than {MOST_TURNS} iterations.")
-        results = call.graph(body, np.array(turn, np.int64), np.array(True), *carried)
+        results = call.graph(body, np.array(iteration, np.int64), np.array(True), *carried)
         again, results = results[0], results[1:]
         carried, rows = results[: len(carried)], results[len(carried) :]
         for values, row in zip(collected, rows):
             values.append(row)
-        turn += 1
-        if most is None or turn < most or not _known(again):
+        iteration += 1
+        if most is None or iteration < most or not _known(again):
             goes = bool(call.numbers(again).reshape(()))
     return (
         *carried,
@@ -110,12 +110,12 @@ def _as_while(call: Call, limit: Any, condition: Any, carried: list[Any], body: 
     most = None if limit is None else shapes.reshape(call.tensor(limit), ())
     goes = np.array(True) if condition is None else condition
 
-    def again(turn: Any, goes: Any, *values: Any) -> Any:
-        return goes if most is None else ew.logical_and(goes, ew.less(turn, most))
+    def again(iteration: Any, goes: Any, *values: Any) -> Any:
+        return goes if most is None else ew.logical_and(goes, ew.less(iteration, most))
 
-    def step(turn: Any, goes: Any, *values: Any) -> Any:
-        found = [call.tensor(value) for value in call.graph(body, turn, goes, *values)]
-        return (turn + 1, shapes.reshape(found[0], ()), *found[1:])
+    def step(iteration: Any, goes: Any, *values: Any) -> Any:
+        values_after = [call.tensor(value) for value in call.graph(body, iteration, goes, *values)]
+        return (iteration + 1, shapes.reshape(values_after[0], ()), *values_after[1:])
 
     first = call.tensor(np.array(0, np.int64)), shapes.reshape(call.tensor(goes), ())
     return tuple(while_loop(again, step, (*first, *start))[2:])
@@ -149,11 +149,11 @@ def scan_(
     # What a row is like is known after one iteration; it is no part of the state that goes on.
     first = step((tuple(states), ()), tuple(row[0] for row in rows))
     empty = tuple(zeros(value.shape, dtype=value.dtype) for value in first[1])
-    found = scan(step, tuple(rows), (tuple(states), empty))
-    last = [part[-1] for part in found[0]]
+    scanned = scan(step, tuple(rows), (tuple(states), empty))
+    last = [part[-1] for part in scanned[0]]
     results = []
     for k in range(outputs):
-        value = found[1][k]
+        value = scanned[1][k]
         if scan_output_directions and scan_output_directions[k]:
             value = shapes.flip(value, axis=0)
         axis = axis_of(call, (scan_output_axes or [0] * outputs)[k], value.ndim)

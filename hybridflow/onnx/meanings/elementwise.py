@@ -208,12 +208,12 @@ def shift(call: Call, x: Tensor, by: Tensor, *, direction: str) -> Tensor:
 
 @operator("IsInf", since=10, elementwise=True)
 def is_infinite(call: Call, x: Tensor, *, detect_negative: int = 1, detect_positive: int = 1) -> Tensor:
-    found = ew.isinf(x)
+    infinite = ew.isinf(x)
     if not detect_negative:
-        found = ew.logical_and(found, ew.greater(x, number(x, 0)))
+        infinite = ew.logical_and(infinite, ew.greater(x, number(x, 0)))
     if not detect_positive:
-        found = ew.logical_and(found, ew.less(x, number(x, 0)))
-    return found
+        infinite = ew.logical_and(infinite, ew.less(x, number(x, 0)))
+    return infinite
 
 
 @operator("LeakyRelu", since=6, elementwise=True)

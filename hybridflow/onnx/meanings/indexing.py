@@ -58,8 +58,8 @@ def gather_nd(call: Call, x: Tensor, indices: Tensor, *, batch_dims: int = 0) ->
     places = shapes.reshape(indices, (rows.shape[0], -1, depth))
     count = rows.shape[0]
     first = expand(shapes.reshape(ew.astype(arange(count), indices.dtype), (count, 1, 1)), (*places.shape[:2], 1))
-    found = indexing.gather_nd(rows, shapes.concat([first, places], axis=2))
-    return shapes.reshape(found, (*indices.shape[:-1], *x.shape[batch_dims + depth :]))
+    gathered = indexing.gather_nd(rows, shapes.concat([first, places], axis=2))
+    return shapes.reshape(gathered, (*indices.shape[:-1], *x.shape[batch_dims + depth :]))
 
 
 def _combined(call: Call, x: Tensor, indices: Tensor, updates: Tensor, reduction: str) -> Tensor:
@@ -200,13 +200,15 @@ def non_max_suppression(
     limit = 0 if most is None else int(call.numbers(most).reshape(-1)[0])
     ratio = 0.0 if overlap is None else float(call.numbers(overlap).reshape(-1)[0])
     low = -np.inf if least is None else float(call.numbers(least).reshape(-1)[0])
-    found = []
+    selected = []
     all_boxes, all_scores = call.numbers(boxes), call.numbers(scores)
     for batch in range(all_scores.shape[0]):
         corners = _corners(all_boxes[batch], center_point_box)
         for kind in range(all_scores.shape[1]):
-            found += [(batch, kind, box) for box in _non_max_suppression(corners, all_scores[batch, kind], limit, ratio, low)]
-    return asarray(np.array(found, np.int64).reshape(-1, 3))
+            selected += [
+                (batch, kind, box) for box in _non_max_suppression(corners, all_scores[batch, kind], limit, ratio, low)
+            ]
+    return asarray(np.array(selected, np.int64).reshape(-1, 3))
 
 
 def _corners(boxes: np.ndarray, center_point_box: int) -> np.ndarray:

@@ -23,9 +23,9 @@ def _reflected(x: Tensor, low: float, high: float) -> Tensor:
     if span <= 0:
         return x * 0 + low
     beyond = ew.where(ew.less(x, low), low - x, x - high)
-    turns = ew.floor(beyond / span)
-    rest = beyond - turns * span
-    even = ew.equal(ew.remainder(turns, 2.0), 0.0)
+    reflections = ew.floor(beyond / span)
+    rest = beyond - reflections * span
+    even = ew.equal(ew.remainder(reflections, 2.0), 0.0)
     from_low = ew.where(even, low + rest, high - rest)
     from_high = ew.where(even, high - rest, low + rest)
     return ew.where(ew.less(x, low), from_low, ew.where(ew.greater(x, high), from_high, x))
@@ -61,7 +61,7 @@ def sampled(x: Tensor, places: list[Tensor], mode: str, padding: str, align: int
             offsets, weights = [0, 1], [1 - part, part]
         elif mode == "cubic":
             offsets, weights = [-1, 0, 1, 2], [*_cubic(part)]
-        found: list[tuple[Tensor, Tensor | None, Tensor | None]] = []
+        axis_taps: list[tuple[Tensor, Tensor | None, Tensor | None]] = []
         for offset, weight in zip(offsets, weights):
             index = base + float(offset)
             inside = None
@@ -70,8 +70,8 @@ def sampled(x: Tensor, places: list[Tensor], mode: str, padding: str, align: int
             elif padding == "reflection":
                 index = ew.trunc(_reflected(index, low, high))
             index = ew.astype(ew.minimum(ew.maximum(index, 0.0), float(extent - 1)), dtypes.int64)
-            found.append((index, weight, inside))
-        taps.append(found)
+            axis_taps.append((index, weight, inside))
+        taps.append(axis_taps)
     image = shapes.reshape(arange(count), (count, *(1,) * (places[0].ndim - 1)))
     total: Any = None
     for chosen in itertools.product(*taps):
@@ -205,7 +205,7 @@ def deform_conv(
     offsets = shapes.reshape(offset, (n, offset_group, rows, columns, 2, height, width))
     if mask is not None:
         mask = shapes.reshape(call.tensor(mask), (n, offset_group, rows, columns, height, width))
-    own = channels // offset_group
+    group_channels = channels // offset_group
     top = shapes.reshape(ew.astype(arange(height), x.dtype) * float(step[0]) - float(pads[0]), (-1, 1))
     left = ew.astype(arange(width), x.dtype) * float(step[1]) - float(pads[1])
     windows = []
@@ -214,17 +214,17 @@ def deform_conv(
         for g in range(offset_group):
             y = top + float(i * dilation[0]) + offsets[:, g, i, j, 0]
             z = left + float(j * dilation[1]) + offsets[:, g, i, j, 1]
-            part = sampled(x[..., g * own : (g + 1) * own], [y, z], "linear", "zeros", 1)
+            part = sampled(x[..., g * group_channels : (g + 1) * group_channels], [y, z], "linear", "zeros", 1)
             if mask is not None:
                 part = part * shapes.expand_dims(mask[:, g, i, j], axis=-1)
             parts.append(part)
         windows.append(shapes.concat(parts, axis=-1) if len(parts) > 1 else parts[0])
     filters = call.arranged(w, (2, 3, 1, 0))
     inputs, outputs = channels // group, w.shape[0] // group
-    found = []
+    groups = []
     for g in range(group):
         cut = [part[..., g * inputs : (g + 1) * inputs] for part in windows]
         matrix = shapes.reshape(filters[..., g * outputs : (g + 1) * outputs], (-1, outputs))
-        found.append(matmul(shapes.concat(cut, axis=-1), matrix))
-    result = shapes.concat(found, axis=-1) if group > 1 else found[0]
+        groups.append(matmul(shapes.concat(cut, axis=-1), matrix))
+    result = shapes.concat(groups, axis=-1) if group > 1 else groups[0]
     return ChannelsLast(result if bias is None else result + bias)

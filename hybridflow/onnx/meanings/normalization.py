@@ -48,11 +48,11 @@ def log_softmax_of_rest(call: Call, x: Tensor, *, axis: int = 1) -> Tensor:
 
 
 def _hottest(x: Tensor, axis: int) -> Tensor:
-    found = reductions.argmax(x, axis=axis, keepdims=True)
+    largest = reductions.argmax(x, axis=axis, keepdims=True)
     from hybridflow.array.creation import arange
 
     places = shapes.reshape(arange(x.shape[axis]), tuple(n if k == axis else 1 for k, n in enumerate(x.shape)))
-    return ew.astype(ew.equal(places, found), x.dtype)
+    return ew.astype(ew.equal(places, largest), x.dtype)
 
 
 @operator("Hardmax", since=13)

@@ -232,7 +232,7 @@ def convolution_of_bytes(
     else:
         filters = shapes.reshape(call.arranged(w, order), (-1, w.shape[0]))
     windows = _patches(x, size, step, dilation)
-    found = []
+    groups = []
     for k in range(group):
         cut = slice(k * channels, (k + 1) * channels)
         rows = windows if group == 1 else [part[..., cut] for part in windows]
@@ -241,8 +241,8 @@ def convolution_of_bytes(
         points = zero_w
         if zero_w is not None and not _is_zero(zero_w) and call.tensor(zero_w).ndim:
             points = call.tensor(zero_w)[part] if call.tensor(zero_w).shape[0] != 1 else call.tensor(zero_w)
-        found.append(product_of_bytes(call, matrix, filters[:, part] if group > 1 else filters, zero_x, points))
-    return shapes.concat(found, axis=-1) if group > 1 else found[0]
+        groups.append(product_of_bytes(call, matrix, filters[:, part] if group > 1 else filters, zero_x, points))
+    return shapes.concat(groups, axis=-1) if group > 1 else groups[0]
 
 
 @operator("ConvInteger", since=10, raw=(1, 2, 3), keeps_layout=True)

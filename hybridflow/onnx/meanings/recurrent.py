@@ -103,7 +103,7 @@ class Sequences:
         backwards = self.reversed[k] and self.lengths is None
         rows = inputs(x)
         if self.lengths is None:
-            found = scan(lambda state, row: step(state, row), rows, states, reverse=backwards)
+            scanned = scan(lambda state, row: step(state, row), rows, states, reverse=backwards)
         else:
             inside = ew.less(shapes.reshape(arange(self.steps), (self.steps, 1)), shapes.reshape(self.lengths, (1, -1)))
             inside = shapes.expand_dims(inside, axis=2)
@@ -112,9 +112,9 @@ class Sequences:
                 values, valid = row
                 return tuple(ew.where(valid, new, old) for new, old in zip(step(state, values), state))
 
-            found = scan(masked, (rows, inside), states)
-        last = [part[0 if backwards else -1] for part in found]
-        hidden = found[0]
+            scanned = scan(masked, (rows, inside), states)
+        last = [part[0 if backwards else -1] for part in scanned]
+        hidden = scanned[0]
         if self.lengths is not None:
             hidden = ew.where(inside, hidden, 0)
             if self.reversed[k]:

@@ -116,10 +116,10 @@ for _name, _fold in _FOLDS.items():
 def _place(call: Call, which: Any, x: Tensor, axis: int, keepdims: int, last: int) -> Tensor:
     axis = axis_of(call, axis, x.ndim)
     if last:
-        found = x.shape[axis] - 1 - which(shapes.flip(x, axis=axis), axis=axis, keepdims=bool(keepdims))
+        position = x.shape[axis] - 1 - which(shapes.flip(x, axis=axis), axis=axis, keepdims=bool(keepdims))
     else:
-        found = which(x, axis=axis, keepdims=bool(keepdims))
-    return ew.astype(found, dtypes.int64)
+        position = which(x, axis=axis, keepdims=bool(keepdims))
+    return ew.astype(position, dtypes.int64)
 
 
 @operator("ArgMax")
@@ -139,8 +139,8 @@ def _cumulative(call: Call, how: Any, x: Tensor, axis: Any, exclusive: int, reve
     if exclusive:
         ahead = full(tuple(1 if k == place else n for k, n in enumerate(x.shape)), start, x.dtype)
         x = shapes.concat([ahead, shapes.slice_axis(x, place, 0, x.shape[place] - 1)], axis=place)
-    found = how(x, axis=place, dtype=x.dtype)
-    return shapes.flip(found, axis=place) if reverse else found
+    totals = how(x, axis=place, dtype=x.dtype)
+    return shapes.flip(totals, axis=place) if reverse else totals
 
 
 @operator("CumSum", since=11, raw=(1,))

@@ -175,8 +175,8 @@ def _scaled(extent: Any, scale: float) -> Any:
 def _floats(call: Call, value: Any) -> list[float] | None:
     if value is None:
         return None
-    found = [float(n) for n in call.numbers(value).reshape(-1)]
-    return found or None
+    floats = [float(n) for n in call.numbers(value).reshape(-1)]
+    return floats or None
 
 
 @operator("Resize", since=11, raw=(1, 2, 3), keeps_layout=True)

@@ -74,11 +74,11 @@ def split(call: Call, x: Any, sizes: Any = None, *, axis: int = 0, keepdims: int
         step = int(numbers)
         starts = list(range(0, int(extent), step))
         return [shapes.slice_axis(x, axis, k, min(k + step, int(extent))) for k in starts]
-    found, start = [], 0
+    slices, start = [], 0
     for count in call.extents(sizes):
-        found.append(shapes.slice_axis(x, axis, start, start + count))
+        slices.append(shapes.slice_axis(x, axis, start, start + count))
         start += count
-    return found
+    return slices
 
 
 @operator("Optional", raw=(0,))

@@ -171,11 +171,11 @@ def parts_of(call: Call, x: Any, sizes: list[Any] | None, count: int | None, axi
 
 
 def _split(x: Tensor, sizes: list[Any], axis: int) -> list[Tensor]:
-    found, start = [], 0
+    parts, start = [], 0
     for count in sizes:
-        found.append(shapes.slice_axis(x, axis, start, start + count))
+        parts.append(shapes.slice_axis(x, axis, start, start + count))
         start = start + count
-    return found
+    return parts
 
 
 @operator("Split", since=13, raw=(1,), keeps_layout=True)

@@ -99,9 +99,9 @@ def label_encoder(
     if keys.dtype.kind == "U" or values.dtype.kind == "U":
         array = text(call, x) if keys.dtype.kind == "U" else call.numbers(x)
         known = dict(zip(keys.tolist(), values.tolist()))
-        found = np.array([known.get(each, default) for each in array.reshape(-1).tolist()], values.dtype.type)
-        found = found.reshape(array.shape)
-        return found if found.dtype.kind == "U" else asarray(found)
+        labels = np.array([known.get(each, default) for each in array.reshape(-1).tolist()], values.dtype.type)
+        labels = labels.reshape(array.shape)
+        return labels if labels.dtype.kind == "U" else asarray(labels)
     tensor = call.tensor(x)
     same = ew.equal(shapes.expand_dims(tensor, axis=tensor.ndim), asarray(keys.astype(tensor.dtype)))
     if keys.dtype.kind == "f" and np.isnan(keys).any():

@@ -22,13 +22,13 @@ def _each(operands: tuple[Tensor, ...], kinds: int, step: Callable[..., tuple[Te
 def adagrad(
     call: Call,
     rate: Tensor,
-    turn: Tensor,
+    update_count: Tensor,
     *operands: Tensor,
     decay_factor: float = 0.0,
     epsilon: float = 0.0,
     norm_coefficient: float = 0.0,
 ) -> tuple[Tensor, ...]:
-    rate = ew.divide(rate, ew.astype(turn, rate.dtype) * decay_factor + 1.0)
+    rate = ew.divide(rate, ew.astype(update_count, rate.dtype) * decay_factor + 1.0)
 
     def step(x: Any, gradient: Any, square: Any) -> tuple[Tensor, ...]:
         gradient = x * norm_coefficient + gradient
@@ -42,7 +42,7 @@ def adagrad(
 def adam(
     call: Call,
     rate: Tensor,
-    turn: Tensor,
+    update_count: Tensor,
     *operands: Tensor,
     alpha: float = 0.9,
     beta: float = 0.999,
@@ -50,9 +50,9 @@ def adam(
     norm_coefficient: float = 0.0,
     norm_coefficient_post: float = 0.0,
 ) -> tuple[Tensor, ...]:
-    count = ew.astype(turn, rate.dtype)
+    count = ew.astype(update_count, rate.dtype)
     corrected = ew.divide(rate * ew.sqrt(1.0 - ew.pow(beta, count)), 1.0 - ew.pow(alpha, count))
-    rate = ew.where(ew.greater(turn, 0), corrected, rate)
+    rate = ew.where(ew.greater(update_count, 0), corrected, rate)
 
     def step(x: Any, gradient: Any, mean: Any, square: Any) -> tuple[Tensor, ...]:
         gradient = x * norm_coefficient + gradient
@@ -68,14 +68,14 @@ def adam(
 def momentum(
     call: Call,
     rate: Tensor,
-    turn: Tensor,
+    update_count: Tensor,
     *operands: Tensor,
     alpha: float,
     beta: float,
     mode: str,
     norm_coefficient: float,
 ) -> tuple[Tensor, ...]:
-    share = ew.where(ew.greater(turn, 0), beta, 1.0)
+    share = ew.where(ew.greater(update_count, 0), beta, 1.0)
 
     def step(x: Any, gradient: Any, velocity: Any) -> tuple[Tensor, ...]:
         gradient = x * norm_coefficient + gradient

@@ -109,12 +109,12 @@ def conv_transpose(
     filters = call.arranged(w, (*range(2, count + 2), 1, 0))  # (*window, outputs of a group, channels)
     channels, outputs = filters.shape[-1], filters.shape[-2]
     parts = []
-    own = channels // group
+    group_channels = channels // group
     low = tuple(0 for _ in range(count))
     for k in range(group):
-        cut = slice(k * own, (k + 1) * own)
-        cotangents = shapes.reshape(x[..., cut], (*x.shape[:-1], 1, own))
-        filter = shapes.reshape(filters[..., cut], (*size, outputs, 1, own))
+        cut = slice(k * group_channels, (k + 1) * group_channels)
+        cotangents = shapes.reshape(x[..., cut], (*x.shape[:-1], 1, group_channels))
+        filter = shapes.reshape(filters[..., cut], (*size, outputs, 1, group_channels))
         image = TensorType((x.shape[0], *[n - extra for n, extra in zip(whole, more)], 1, outputs), x.dtype)
         attrs = {"step": tuple(step), "low": low, "high": low, "dilation": tuple(dilation), "interior": low}
         out = ops.to_image(builder, cotangents, filter, image, attrs)
@@ -158,14 +158,14 @@ def pool_geometry(
 
 def _windows(x: Tensor, size: Any, step: Any, dilation: Any) -> list[Tensor]:
     """For each place in a window the elements that lie there."""
-    found = []
+    windows = []
     for place in np.ndindex(*size):
         parts = [slice(None)]
         for axis, (k, d, s, n) in enumerate(zip(place, dilation, step, size), 1):
             count = (x.shape[axis] - (n - 1) * d - 1) // s + 1
             parts.append(slice(k * d, k * d + (count - 1) * s + 1, s))
-        found.append(x[tuple(parts)])
-    return found
+        windows.append(x[tuple(parts)])
+    return windows
 
 
 def _lowest(dtype: np.dtype[Any]) -> Any:
@@ -193,10 +193,10 @@ def max_pool(
         if all(d == 1 for d in dilation):
             return ChannelsLast(largest("MaxPool", x, kernel_shape, step, pairs, None, count))
         x = shapes.pad(x, [(0, 0), *pairs, (0, 0)], constant_values=_lowest(x.dtype))
-        found: Any = None
+        running: Any = None
         for part in _windows(x, kernel_shape, step, dilation):
-            found = part if found is None else ew.maximum(found, part)
-        return ChannelsLast(found)
+            running = part if running is None else ew.maximum(running, part)
+        return ChannelsLast(running)
     return _with_places(x, kernel_shape, step, dilation, pairs, storage_order)
 
 
@@ -332,14 +332,14 @@ def max_unpool(
     inner = [
         (n - 1) * s + k - pads[a] - pads[a + count] for a, (n, s, k) in enumerate(zip(x.shape[2:], step, kernel_shape))
     ]
-    own = (*x.shape[:2], *inner)
-    target = own if wanted is None else tuple(call.extents(wanted))
+    inner_shape = (*x.shape[:2], *inner)
+    target = inner_shape if wanted is None else tuple(call.extents(wanted))
     call.check_size(target)
-    total = math.prod(own)
+    total = math.prod(inner_shape)
     flat = set_at(zeros((total,), dtype=x.dtype), shapes.reshape(places, (-1, 1)), shapes.reshape(x, (-1,)))
-    result = shapes.reshape(flat, own)
-    if target != own:
-        result = shapes.pad(result, [(0, n - m) for n, m in zip(target, own)])
+    result = shapes.reshape(flat, inner_shape)
+    if target != inner_shape:
+        result = shapes.pad(result, [(0, n - m) for n, m in zip(target, inner_shape)])
     return result
 
 

@@ -77,7 +77,7 @@ class Made:
     def __call__(self) -> tuple[int, int]:
         now, before = code_store.counts(), self.before
         self.before = now
-        return now.compiled - before.compiled, now.found - before.found
+        return now.compiled - before.compiled, now.reused - before.reused
 
 
 FIRST = module(plus("k0", 5), plus("k1", 7), calling("main", "k0", "k1", linkage=""))
