@@ -145,12 +145,12 @@ def _converted_together(places: Mapping[str, int], args: tuple[Any, ...], kwargs
     """The arguments with the operands among them converted, those by name in place."""
     by_place = {name: k for name, k in places.items() if k < len(args) and args[k] is not None}
     by_name = [name for name in places if name not in by_place and kwargs.get(name) is not None]
-    given = [args[k] for k in by_place.values()] + [kwargs[name] for name in by_name]
-    if all(isinstance(value, Operators) for value in given):
+    operands = [args[k] for k in by_place.values()] + [kwargs[name] for name in by_name]
+    if all(isinstance(value, Operators) for value in operands):
         return args
-    made = _SEVERAL[0](given, range(len(given)))
+    converted = _SEVERAL[0](operands, range(len(operands)))
     values = list(args)
-    for k, value in zip(by_place.values(), made):
+    for k, value in zip(by_place.values(), converted):
         values[k] = value
-    kwargs.update(zip(by_name, made[len(by_place) :]))
+    kwargs.update(zip(by_name, converted[len(by_place) :]))
     return tuple(values)

@@ -87,9 +87,9 @@ class LossScaleOptimizer(Optimizer):
         self.inner_optimizer.build(variables)
 
     @function
-    def _update(self, sums: list[Tensor | Terms], variables: list[Variable]) -> None:
+    def _update(self, gradients_given: list[Tensor | Terms], variables: list[Variable]) -> None:
         """One call of ``apply``, as a program."""
-        gradients = [terms_of(gradient) or gradient for gradient in sums]
+        gradients = [terms_of(gradient) or gradient for gradient in gradients_given]
         checked = [part for gradient in gradients for part in _parts(gradient)]
         finite = all_of(isfinite(checked[0]))
         for part in checked[1:]:

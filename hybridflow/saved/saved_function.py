@@ -344,8 +344,8 @@ class SavedFunction(Function[..., Any]):
             if failing is not None:
                 return (
                     f"the program for ({self._describe(program.leaves, program.structure)}) was traced for extents "
-                    f"where {failing}, and none was saved for ({described}). Call the function with such arguments before "
-                    "it is saved: then the file has a program for them."
+                    f"where {failing}, and none was saved for ({described}). Call the function with such arguments "
+                    "before it is saved: then the file has a program for them."
                 )
         known = dict.fromkeys(self._describe(program.leaves, program.structure) for program in self.programs)
         is_open = any(isinstance(e, (str, type(None))) for p in self.programs for spec in p.specs for e in spec.shape)

@@ -202,7 +202,7 @@ class PhasedFilter(FactorOperand):
 
     def values(self, places: Sequence[tuple[OperandLine, Ref]]) -> list[Val]:
         c, e = self.c, self.e
-        multiplied = [self._multiplied(line.own, depth) for line, depth in places]
+        multiplied = [self._multiplied(line.offset, depth) for line, depth in places]
         values = super().values(places)
         with c.width(self.width):
             return [
