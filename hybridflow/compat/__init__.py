@@ -1,11 +1,13 @@
-"""Other libraries' names over what is here, so that their programs run after changing one import."""
+"""Other libraries' names over what is here, so that their programs run after changing one import, or none."""
 
 __traits__ = ("compat",)
 
 import importlib as _importlib
 from typing import Any as _Any
 
-__all__ = ["tf", "v1"]
+from hybridflow.compat.import_hook import install as install, uninstall as uninstall
+
+__all__ = ["install", "tf", "uninstall", "v1"]
 
 
 def __getattr__(name: str) -> _Any:

@@ -226,6 +226,7 @@ SUBJECTS = (
         (
             "hybridflow.cli",
             "hybridflow.__main__",
+            "hybridflow.tensorflow",
         ),
     ),
 )

@@ -29,7 +29,7 @@ MODULES = {
     "checkpoint": """Checkpoint CheckpointManager Report checkpoints latest_checkpoint load_arrays save_arrays""",
     "config": "cache_limit functions_run_eagerly get_num_threads memory_limit run_functions_eagerly set_num_threads",
     "constraints": """Constraint MaxNorm MinMaxNorm NonNeg UnitNorm get max_norm min_max_norm non_neg unit_norm""",
-    "compat": "tf v1",
+    "compat": "install tf uninstall v1",
     "data": """AUTOTUNE CsvDataset DataLoader Dataset FixedLenFeature FixedLenSequenceFeature FixedLengthRecordDataset
         INFINITE_CARDINALITY Iterator NumpyDataset Options TFRecordDataset TFRecordWriter TextLineDataset TextSpec
         UNKNOWN_CARDINALITY VarLenFeature default_collate encode_example make_csv_dataset parse_example
