@@ -17,6 +17,7 @@ from hybridflow.compat.adapters import (  # noqa: F401  # each enters its names
     downloads as _downloads,
     draws as _draws,
     files as _files,
+    graphs as _graphs,
     keras_layers as _keras_layers,
     keras_names as _keras_names,
     models as _models,
@@ -65,5 +66,6 @@ if _TYPE_CHECKING:  # the names of ``tf`` itself, for tools that read this file
 
 _show_all()  # TensorFlow's gradients of look-ups are IndexedSlices, however small the table
 _answer()
+_graphs.answer()
 __version__ = "2.21.0"
 _names.fill()
