@@ -29,6 +29,8 @@ NUMERIC = frozenset(
         "numba",
         "pandas",
         "sklearn",
+        "keras",
+        "optree",
     )
 )
 # Modules of the standard library whose Python code is followed like the user's, because it hands on what it is given:

@@ -221,6 +221,7 @@ SUBJECTS = (
     ("TensorFlow's names: version 2", ("hybridflow.compat.tf",)),
     ("TensorFlow's names: version 1", ("hybridflow.compat.v1",)),
     ("TensorFlow's names: version 1 inside of version 2", ("hybridflow.compat.tf.compat.v1",)),
+    ("Keras on hybridflow", ("hybridflow.keras_backend",)),
     (
         "the command line",
         (
@@ -247,6 +248,10 @@ OPTIONAL = {
     "hybridflow.callbacks.progress": {"tqdm"},
     "hybridflow.distribute.ray_engine": {"ray"},
     "hybridflow.compat.adapters.keras_names": {"PIL"},
+    **{
+        f"hybridflow.keras_backend.modules{name}": {"keras"}
+        for name in ("", ".core", ".image", ".linalg", ".math", ".nn", ".numpy", ".random", ".rnn", ".trainer")
+    },
     "hybridflow.models.graphviz": {"pydot"},
     "hybridflow.onnx.library": {"onnx"},
     "hybridflow.serving.grpc_messages": {"google"},
