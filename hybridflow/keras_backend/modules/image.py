@@ -236,7 +236,7 @@ def _resize(images, size, interpolation, antialias, crop, padded, fill_value):
         images = hf.pad(
             images,
             [(0, 0), (top, top), (left, left), (0, 0)],
-            constant_values=convert_to_tensor(fill_value, images.dtype),
+            constant_values=fill_value,
         )
     if interpolation != "nearest":
         images = convert_to_tensor(images, backend.result_type(images.dtype, float))

@@ -393,7 +393,11 @@ def select(condlist, choicelist, default=0):
 
 def view(x, dtype=None):
     x = convert_to_tensor(x)
-    return x if dtype is None else x.view(np.dtype(hf.zeros((), dtype=standardize_dtype(dtype)).dtype))
+    if dtype is None or standardize_dtype(dtype) == _dtype(x):
+        return x
+    if type(x) is not hf.Tensor:
+        raise NotImplementedError("`view` of the hybridflow backend needs a value: it runs outside of compiled steps.")
+    return convert_to_tensor(np.asarray(x).view(hf.zeros((), dtype=standardize_dtype(dtype)).dtype))
 
 
 # ---- creation
@@ -1079,16 +1083,15 @@ def pad(x, pad_width, mode="constant", constant_values=None):
     if isinstance(pad_width, int):
         pad_width = [(pad_width, pad_width)] * x.ndim
     pad_width = [tuple(p) if isinstance(p, (list, tuple)) else (p, p) for p in pad_width]
-    if len(pad_width) == 2 and all_numbers(pad_width) and x.ndim == 1 and pad_width[0][0] == pad_width[0][1]:
-        pass
     if len(pad_width) == 1:
         pad_width = pad_width * x.ndim
-    value = convert_to_tensor(0 if constant_values is None else constant_values, _dtype(x))
-    return hf.pad(x, pad_width, mode=mode, **({"constant_values": value} if mode == "constant" else {}))
-
-
-def all_numbers(pairs):
-    return builtins.all(isinstance(n, int) for pair in pairs for n in pair)
+    if mode != "constant":
+        return hf.pad(x, pad_width, mode=mode)
+    value = 0 if constant_values is None else constant_values
+    if isinstance(value, (bool, int, float)):
+        return hf.pad(x, pad_width, constant_values=bool(value) if _dtype(x) == "bool" else value)
+    is_own = hf.pad(hf.ones(x.shape, dtype="bool"), pad_width, constant_values=False)
+    return hf.where(is_own, hf.pad(x, pad_width), convert_to_tensor(value, _dtype(x)))
 
 
 def copy(x):
@@ -1275,12 +1278,36 @@ def unique(
 
 
 def vectorize(pyfunc, *, excluded=None, signature=None):
-    from hybridflow.compat.adapters import keras_ops
-
-    of_arrays = keras_ops.vectorize(pyfunc, excluded=excluded, signature=signature)
+    excluded = set() if excluded is None else set(excluded)
 
     @functools.wraps(pyfunc)
     def call(*args, **kwargs):
-        return of_arrays(*tree.map_structure(convert_to_tensor, args), **kwargs)
+        names = [name for name in kwargs if name not in excluded]
+        places = [i for i in range(len(args)) if i not in excluded]
+        values = [convert_to_tensor(v) for v in ([args[i] for i in places] + [kwargs[name] for name in names])]
+        cores = [0] * len(values)
+        if signature is not None:
+            inputs = signature.split("->")[0].replace(" ", "")
+            cores = [0 if part == "" else part.count(",") + 1 for part in inputs[1:-1].split("),(")]
+            if len(cores) != len(values):
+                raise TypeError(f"wrong number of positional arguments: expected {len(cores)}, got {len(values)}")
+        loops = [tuple(v.shape)[: v.ndim - core] for v, core in zip(values, cores)]
+        around = np.broadcast_shapes(*loops)
+
+        def apply(*parts):
+            given = dict(zip(places, parts))
+            named = dict(zip(names, parts[len(places) :]))
+            return pyfunc(*[given.get(i, v) for i, v in enumerate(args)], **{**kwargs, **named})
+
+        if not around:
+            return tree.map_structure(convert_to_tensor, apply(*values))
+        count = math.prod(around)
+        rows = []
+        for v, core in zip(values, cores):
+            inner = tuple(v.shape)[v.ndim - core :]
+            v = hf.reshape(v, (1,) * (len(around) + core - v.ndim) + tuple(v.shape))
+            rows.append(hf.reshape(hf.broadcast_to(v, (*around, *inner)), (count, *inner)))
+        out = hf.vmap(apply)(*rows)
+        return tree.map_structure(lambda x: hf.reshape(x, (*around, *tuple(x.shape)[1:])), out)
 
     return call
