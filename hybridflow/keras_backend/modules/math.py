@@ -57,7 +57,7 @@ def extract_sequences(x, sequence_length, sequence_stride):
     return hf.signal.frame(convert_to_tensor(x), sequence_length, sequence_stride)
 
 
-def _complex(x):
+def _get_complex_tensor_from_tuple(x):
     if not isinstance(x, (tuple, list)) or len(x) != 2:
         raise ValueError(f"Input `x` should be a tuple of two tensors - real and imaginary.Received: x={x}")
     real, imag = (convert_to_tensor(part) for part in x)
@@ -77,15 +77,15 @@ def _parts(x):
 
 
 def fft(x):
-    return _parts(hf.fft.fft(_complex(x)))
+    return _parts(hf.fft.fft(_get_complex_tensor_from_tuple(x)))
 
 
 def fft2(x):
-    return _parts(hf.fft.fft2(_complex(x)))
+    return _parts(hf.fft.fft2(_get_complex_tensor_from_tuple(x)))
 
 
 def ifft2(x):
-    return _parts(hf.fft.ifft2(_complex(x)))
+    return _parts(hf.fft.ifft2(_get_complex_tensor_from_tuple(x)))
 
 
 def rfft(x, fft_length=None):
@@ -93,7 +93,7 @@ def rfft(x, fft_length=None):
 
 
 def irfft(x, fft_length=None):
-    return hf.fft.irfft(_complex(x), n=fft_length)
+    return hf.fft.irfft(_get_complex_tensor_from_tuple(x), n=fft_length)
 
 
 def _window(window, sequence_length, fft_length, dtype):
@@ -133,7 +133,7 @@ def stft(x, sequence_length, sequence_stride, fft_length, window="hann", center=
 
 
 def istft(x, sequence_length, sequence_stride, fft_length, length=None, window="hann", center=True):
-    x = _complex(x)
+    x = _get_complex_tensor_from_tuple(x)
     frames = hf.fft.irfft(x, n=fft_length)
     weights = _window(window, sequence_length, fft_length, frames.dtype)
     whole = hf.signal.overlap_and_add(frames * weights, sequence_stride)
