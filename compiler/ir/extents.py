@@ -36,11 +36,10 @@ from hybridflow.compiler.ir.polynomial import (
     Polynomial,
     Quotient,
     Term,
-    at_least_zero,
-    bound,
     divided,
     multiplied,
     name_order,
+    never_negative,
     printed_products,
     terms_of,
     text,
@@ -392,11 +391,6 @@ def _over_number(value: Extent, divisor: int) -> Extent:
     if never_negative(left) and never_negative(divisor - 1 - left):
         return whole
     return whole + _extent({(None, (Quotient(_polynomial(left), divisor),)): 1})
-
-
-def never_negative(extent: Extent) -> bool:
-    """Whether ``extent >= 0`` is certain."""
-    return extent >= 0 if isinstance(extent, int) else at_least_zero(bound(extent))
 
 
 def compare(a: Extent, b: Extent) -> bool | None:

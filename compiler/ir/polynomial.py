@@ -24,6 +24,7 @@ LEAST = 2
 
 _MOST_TERMS = 1 << 8  # of a polynomial of which something is to be seen
 _MOST_WORK = 1 << 14  # terms that are looked at for that
+_MOST_ANSWERS = 1 << 13  # that are kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,6 +192,7 @@ def divided(terms: Iterable[tuple[Term, int]], divisor: Polynomial) -> tuple[dic
 
 class _Effort(threading.local):
     left: int | None = None  # terms that may still be looked at; None where nobody counts
+    spent: int = 0  # those that were looked at
 
 
 _effort = _Effort()
@@ -207,6 +209,7 @@ def limited_effort(terms: int) -> Iterator[None]:
 
 
 def _spend(terms: int) -> None:
+    _effort.spent += terms
     left = _effort.left
     if left is not None:
         _effort.left = left - terms
@@ -253,6 +256,26 @@ def at_least_zero(a: Bound) -> bool:
     return all(_shifted_factor(flat, part) >= 0 for part in parts if part) and (
         not negative or _shifted_factor(flat, ()) > -1
     )
+
+
+_answers: dict[frozenset[tuple[Term, int]], tuple[bool, int]] = {}  # and the terms that were looked at for them
+
+
+def never_negative(extent: Whole) -> bool:
+    """``at_least_zero`` of an extent.  Traces compare the same few extents time and again, so answers are kept; one
+    that was kept counts for as much effort as if it were found anew."""
+    if not isinstance(extent, Polynomial):
+        return extent >= 0
+    known = _answers.get(extent.terms)
+    if known is not None:
+        _spend(known[1])
+        return known[0]
+    before = _effort.spent
+    answer = at_least_zero(bound(extent))
+    if len(_answers) >= _MOST_ANSWERS:
+        _answers.clear()
+    _answers[extent.terms] = answer, _effort.spent - before
+    return answer
 
 
 def _shifted_factor(a: Bound, part: Names) -> Any:

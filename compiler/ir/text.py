@@ -265,9 +265,10 @@ class _Parser:
 
     def peek(self, further: int = 0) -> _Token:
         """The next token, or one further on."""
-        while len(self._ahead) <= further:
-            self._ahead.append(self._scan())
-        return self._ahead[further]
+        ahead = self._ahead
+        while len(ahead) <= further:
+            ahead.append(self._scan())
+        return ahead[further]
 
     def next(self) -> _Token:
         token = self.peek()
@@ -278,7 +279,8 @@ class _Parser:
         return token
 
     def accept(self, text: str) -> bool:
-        if self.peek().text != text or self.peek().kind not in ("mark", "word", "number"):
+        token = self.peek()
+        if token.text != text or token.kind not in ("mark", "word", "number"):
             return False
         self.next()
         return True

@@ -1,7 +1,8 @@
 """The order of tests, which a seed decides: modules among each other, and tests within a module.
 
 A plugin of pytest.  No test may depend on what ran before it, so that each run has another order; ``--order-seed N``
-repeats one.  What is left out does not change the order of the rest, and all workers find the same.
+repeats one.  What is left out does not change the order of the rest, and all workers find the same, though every other
+one collects from the end: byte code of tests is made by the first that comes to them, and the others read it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections import deque
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,6 +33,23 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_configure_node(node: Any) -> None:
     """Workers follow the process that starts them."""
     node.workerinput["order_seed"] = node.config.option.order_seed
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    worker = getattr(session.config, "workerinput", {}).get("workerid", "gw0")
+    if int(worker.removeprefix("gw")) % 2:
+        session.config.args = reversed_arguments(session.config.args, session.config.invocation_params.dir)
+
+
+def reversed_arguments(arguments: list[str], folder: Path) -> list[str]:
+    """The folders and files of tests in these arguments, the last ones first."""
+    found = []
+    for argument in arguments:
+        path = folder / argument
+        inside = sorted(path.iterdir()) if path.is_dir() else []
+        files = [each for each in inside if each.match("test_*.py") or any(each.rglob("test_*.py"))]
+        found += [str(each) for each in files] or [argument]
+    return found[::-1]
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -18,7 +18,7 @@ from hybridflow.compiler.codegen.core.llvm_module import LLVMModule
 from hybridflow.compiler.ir import dtypes as dt, extents
 from hybridflow.compiler.ir.extents import LEAST, Dim, Extent, value_at
 from hybridflow.compiler.ir.graph import Graph, Node, parameter
-from hybridflow.compiler.ir.polynomial import terms_of
+from hybridflow.compiler.ir.polynomial import limited_effort, never_negative, terms_of
 from hybridflow.compiler.ir.text import parse, to_text
 from hybridflow.compiler.ir.types import TensorType, product
 from hybridflow.compiler.ops import TABLE
@@ -186,6 +186,19 @@ def test_what_is_known_of_extents() -> None:
     assert extents.compare(n // 2, 1) is True and extents.compare(n - 2, n // 2) is None
     assert extents.compare(n, n // 2 + 1) is True and extents.compare(n * m, n + m) is True
     assert extents.compare((n + 7) // 8 * 8, n) is True
+
+
+def test_an_answer_that_was_kept_counts_as_effort() -> None:
+    """What takes too long does so in any process, whatever was asked there before."""
+    n, m = Dim("kept_n"), Dim("kept_m")
+    extent = (n * m + 3) // 2 - n
+    assert never_negative(extent) and never_negative(extent)
+    for _ in range(2):
+        with limited_effort(40):
+            assert never_negative(extent)
+        with pytest.raises(SymbolicExtentError, match="too long"), limited_effort(40):
+            for _ in range(40):
+                never_negative(extent)
 
 
 def test_extents_are_what_pickle_and_division_make_of_them() -> None:

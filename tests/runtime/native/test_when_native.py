@@ -15,7 +15,7 @@ from tests.support.paths import ROOT
 pytestmark = pytest.mark.skipif(object_layout.problem() is not None, reason=str(object_layout.problem()))
 
 HEAD = """
-import sys, threading
+import hashlib, os, sys, threading
 import numpy as np
 import hybridflow as hf
 from hybridflow.runtime import background
@@ -31,7 +31,17 @@ def compile_image(texts, target, use="program", level=None):
     if background.is_behind():
         begun.set()
         gate.wait()
-    return real_image(texts, target, use, level)
+    if not kept:
+        return real_image(texts, target, use, level)
+    # The store of hybridflow is empty, but LLVM need not do again what it did for another test.
+    key = hashlib.blake2b(repr((texts, target, use, level, sys.version_info)).encode(), digest_size=16).hexdigest()
+    path = os.path.join(kept, key)
+    if not os.path.exists(path):
+        with open(f"{path}.{os.getpid()}-{threading.get_ident()}", "wb") as file:
+            file.write(real_image(texts, target, use, level))
+        os.replace(file.name, path)
+    with open(path, "rb") as file:
+        return file.read()
 
 def compile_object(text, target, use="program", **more):
     if use == "runtime":
@@ -52,11 +62,19 @@ def wait_for_needed():
 """
 
 
-def printed(program: str, cache: Path | str, **variables: str) -> list[str]:
-    """What the program prints in a fresh interpreter, word by word."""
+@pytest.fixture(scope="session")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A folder of machine code that these tests have compiled."""
+    return str(tmp_path_factory.mktemp("machine_code"))
+
+
+def printed(program: str, cache: Path | str, kept: str = "", **variables: str) -> list[str]:
+    """What the program prints in a fresh interpreter, word by word.  Whatever it compiles takes as long as it does
+    elsewhere, unless there is a folder where it may be ``kept``."""
     environment = {k: v for k, v in os.environ.items() if k != "HF_NATIVE_AFTER"}
     environment |= {"PYTHONPATH": str(ROOT), "HF_CACHE_DIR": str(cache), **variables}
-    script = f"import sys, linecache\nsource = {HEAD + program!r}\nname = '<program>'\n"
+    head = f"kept = {kept!r}\n{HEAD}"
+    script = f"import sys, linecache\nsource = {head + program!r}\nname = '<program>'\n"
     script += (
         "linecache.cache[name] = len(source), None, source.splitlines(True), name\nexec(compile(source, name, 'exec'))"
     )
@@ -65,9 +83,9 @@ def printed(program: str, cache: Path | str, **variables: str) -> list[str]:
     return done.stdout.split()
 
 
-def test_a_first_call_compiles_the_program_and_memory_alone(tmp_path: Path) -> None:
+def test_a_first_call_compiles_the_program_and_memory_alone(tmp_path: Path, kept: str) -> None:
     first = "call(); call(); print(len(compiled), max(compiled) < 20, bool(entry._enabled.made))"
-    assert printed(first, tmp_path) == ["1", "True", "False"]
+    assert printed(first, tmp_path, kept) == ["1", "True", "False"]
     # The pool is on disk now, the rest is not; after enough calls it is made, and all that goes with it.
     more = """
 gate.clear()
@@ -81,10 +99,10 @@ before = f.signatures()[0]["hits"]
 for _ in range(10): call()
 print(f.signatures()[0]["hits"] - before, next(iter(f._cache.variants())).native_hits >= 10)
 """
-    assert printed(more, tmp_path) == ["False", "True", "wrapper_descriptor", "2", "10", "True"]
+    assert printed(more, tmp_path, kept) == ["False", "True", "wrapper_descriptor", "2", "10", "True"]
     # And now all of it is on disk: the first call that finds something to call has it.
     again = "call(); print(bool(entry._enabled.made)); call(); print(bool(entry._enabled.made), len(compiled))"
-    assert printed(again, tmp_path) == ["False", "True", "0"]
+    assert printed(again, tmp_path, kept) == ["False", "True", "0"]
 
 
 @pytest.mark.sample(2)
@@ -92,16 +110,16 @@ print(f.signatures()[0]["hits"] - before, next(iter(f._cache.variants())).native
     ("after", "threads", "made"),
     [("0", "2", "True"), ("0", "1", "True"), ("3", "1", "False"), ("2", "1", "True"), ("2", "2", "False")],
 )
-def test_the_setting(after: str, threads: str, made: str, tmp_path: Path) -> None:
+def test_the_setting(after: str, threads: str, made: str, kept: str) -> None:
     """The last call that is due waits for it where nothing is made behind."""
     program = "gate.clear(); call(); print(entry._uses); call(); call(); call()"
     program += "; print(entry._uses, bool(entry._enabled.made))"
     program += "; gate.set(); background.wait(); call(); print(bool(entry._enabled.made))"
     uses = "1" if after == "0" else "3"
-    assert printed(program, "off", HF_NATIVE_AFTER=after, HF_NUM_THREADS=threads) == ["0", uses, made, "True"]
+    assert printed(program, "off", kept, HF_NATIVE_AFTER=after, HF_NUM_THREADS=threads) == ["0", uses, made, "True"]
 
 
-def test_no_call_waits_for_it(tmp_path: Path) -> None:
+def test_no_call_waits_for_it(tmp_path: Path, kept: str) -> None:
     """One that did would wait for good."""
     program = """
 gate.clear()
@@ -114,7 +132,7 @@ background.wait()
 call()
 print(bool(entry._enabled.made))
 """
-    assert printed(program, "off", HF_NUM_THREADS="2") == ["False", "True"]
+    assert printed(program, "off", kept, HF_NUM_THREADS="2") == ["False", "True"]
 
 
 def test_the_end_of_the_process_while_it_is_made(tmp_path: Path) -> None:
@@ -158,14 +176,14 @@ print(caught > 0, bool(entry._enabled.made))
     assert printed(program, "off", HF_NUM_THREADS="2") == ["True", "True"]
 
 
-def test_ops_of_their_own_wait_as_well(tmp_path: Path) -> None:
+def test_ops_of_their_own_wait_as_well(tmp_path: Path, kept: str) -> None:
     program = """
 for k in range(40):
     np.testing.assert_allclose(hf.expm1(x).numpy(), np.expm1(np.ones(8)).astype(np.float32), rtol=1e-6)
     if k in (5, 39): print(bool(entry._enabled.made))
     if k == 38: background.wait()
 """
-    assert printed(program, "off") == ["False", "True"]
+    assert printed(program, "off", kept) == ["False", "True"]
 
 
 def test_threads_that_call_while_it_is_made(tmp_path: Path) -> None:
@@ -219,7 +237,7 @@ if child: print(os.waitpid(child, 0)[1])
     assert printed(program, "off", HF_NUM_THREADS="2") == ["True", "True", "True", "0"]
 
 
-def test_tapes_before_it_is_made(tmp_path: Path) -> None:
+def test_tapes_before_it_is_made(tmp_path: Path, kept: str) -> None:
     program = """
 v = hf.Variable(np.float32(3))
 
@@ -235,7 +253,7 @@ for k in range(3):
     assert float(b) == 8
 print(len(g.signatures()))
 """
-    assert printed(program, tmp_path) == ["1"]
+    assert printed(program, tmp_path, kept) == ["1"]
 
 
 EVERY_OP = """
@@ -265,7 +283,7 @@ def loaded():
 
 
 @pytest.mark.slow
-def test_no_op_waits_for_it_and_all_have_it_then(tmp_path: Path) -> None:
+def test_no_op_waits_for_it_and_all_have_it_then(tmp_path: Path, kept: str) -> None:
     """Whatever is called however often: nothing but memory is made in the loop, and all is native afterwards."""
     program = """
 background._hold()
@@ -279,11 +297,13 @@ background.wait()
 print(*loaded(), type(hf.Tensor.__add__).__name__, type(hf.GradientTape.watch).__name__)
 for _ in range(8): assert bits() == first
 """
-    found = printed(EVERY_OP + program, tmp_path, HF_NUM_THREADS="2")
+    found = printed(EVERY_OP + program, tmp_path, kept, HF_NUM_THREADS="2")
     assert found == ["1", "0", "0", "0", "5", "1", "1", "1", "wrapper_descriptor", "method_descriptor"]
 
 
-def test_what_calls_need_does_not_wait_for_better_code_and_has_the_priority_of_the_process(tmp_path: Path) -> None:
+def test_what_calls_need_does_not_wait_for_better_code_and_has_the_priority_of_the_process(
+    tmp_path: Path, kept: str
+) -> None:
     program = """
 import os
 at_work, ends, nice = threading.Event(), threading.Event(), []
@@ -298,11 +318,11 @@ call()
 print(bool(entry._enabled.made), nice[1] == os.getpriority(os.PRIO_PROCESS, 0), nice[0] >= nice[1])
 ends.set()
 """
-    assert printed(program, tmp_path, HF_NUM_THREADS="2") == ["True", "True", "True"]
+    assert printed(program, tmp_path, kept, HF_NUM_THREADS="2") == ["True", "True", "True"]
 
 
 @pytest.mark.slow
-def test_code_that_is_made_quickly_passes_its_calls_on(tmp_path: Path) -> None:
+def test_code_that_is_made_quickly_passes_its_calls_on(tmp_path: Path, kept: str) -> None:
     program = """
 import ctypes
 places = []
@@ -327,5 +347,5 @@ background.wait()
 print(all(words()), len(set(words())) == len(places))
 for _ in range(8): assert bits() == first
 """
-    found = printed(EVERY_OP + program, tmp_path, HF_NUM_THREADS="2")
+    found = printed(EVERY_OP + program, tmp_path, kept, HF_NUM_THREADS="2")
     assert found == ["1", "1", "1", "True", "False", "True", "True"]
