@@ -78,8 +78,8 @@ class _Queue:
                     work()
             except StoppedError:
                 continue
-            except BaseException:  # whatever it is: who waits for the thread would wait for good if it ended here
-                pass
+            except BaseException as error:  # whatever it is: who waits for the thread would wait for good if it ended here
+                _note_failure(error)
             with _lock:
                 if self.waiting and self.waiting[0] is work:
                     self.waiting.popleft()
@@ -93,10 +93,27 @@ def begin(work: Callable[[], object], is_needed: bool = False) -> bool:
     """Have ``work`` done behind, after what was asked for before; False where it is not to be or no thread can be had.
     What ``is_needed`` for calls to be fast at all has a thread of its own, whose priority is not low.
 
-    It may be run again from its beginning, in the child of a fork.  Its errors are dropped: who needs what it makes
-    meets them again."""
+    It may be run again from its beginning, in the child of a fork.  Its errors are in ``failures``, and the first one
+    is said: programs go on without what it makes, and who needs that meets them again."""
     queue = _needed if is_needed else _better
     return is_on() and uninterruptible.run_uninterruptible(lambda: queue.add(work))
+
+
+failures: deque[str] = deque(maxlen=8)  # the errors of the last pieces of work that had one
+
+
+def _note_failure(error: BaseException) -> None:
+    is_first = not failures
+    failures.append(f"{type(error).__name__}: {error}")
+    if is_first and not uninterruptible._is_ending:
+        import logging  # only where there is something to say
+
+        with contextlib.suppress(Exception):  # of handlers
+            logging.getLogger("hybridflow").warning(
+                "code that makes calls faster cannot be made: %s. Calls go on with the code that there is. "
+                "f.explain() says so for each function.",
+                failures[-1],
+            )
 
 
 def check() -> None:

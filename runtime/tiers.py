@@ -65,6 +65,7 @@ class Tiers:
         self._lock = fork_safe_locks.make()  # taken by work that is apart alone
         self._levels: list[int] = []
         self._open: list[Loaded] = []  # what better code will take the place of
+        self.failure: str | None = None  # why there is none, where it could not be made
 
     @property
     def level(self) -> int:
@@ -112,4 +113,11 @@ class Tiers:
 def _improve(reference: weakref.ref[Tiers], check: Callable[[], None]) -> None:
     tiers = reference()
     if tiers is not None and tiers._take() is not None:  # who looks at tiers may keep them longer than the code
-        tiers._improve(check)
+        try:
+            tiers._improve(check)
+        except background.StoppedError:
+            raise
+        except BaseException as error:
+            tiers.failure = f"{type(error).__name__}: {error}"
+            raise
+        tiers.failure = None

@@ -1,9 +1,11 @@
-"""Parts of files that are being written: whoever writes one has it locked, so that others can tell what was left."""
+"""Parts of files that are being written: whoever writes one has it locked, so that others can tell what was left.
+Folders in which one process at a time changes a file."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -48,6 +50,35 @@ def abandoned_part(path: Path) -> Iterator[bool]:
         except OSError:
             is_left = False
         yield is_left
+
+
+@contextlib.contextmanager
+def locked_folder(path: str) -> Iterator[None]:
+    """No other thread or process is in such a block for the folder, on this machine.  Where folders cannot be locked,
+    and where somebody has it locked for longer than a change takes, the block goes on without."""
+    descriptor = -1
+    if fcntl is not None:
+        with contextlib.suppress(OSError):
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        end = time.monotonic() + _PATIENCE
+        while descriptor >= 0:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > end:
+                    break
+                time.sleep(0.005)
+            except OSError:  # of a file system that has no locks
+                break
+        yield
+    finally:
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+_PATIENCE = 10.0  # seconds: a change takes a millisecond, unless a process is stopped in it
 
 
 def _lock(file: Any) -> bool:

@@ -7,6 +7,7 @@ Where there is no folder to write to, the process remembers.
 
 from __future__ import annotations
 
+import contextvars
 import hashlib
 import json
 import os
@@ -16,31 +17,33 @@ from contextlib import contextmanager
 from hybridflow import flags
 from hybridflow.compiler.loops.schedule_choice import Choices
 from hybridflow.compiler.target import Target
+from hybridflow.core.locked_files import locked_folder
 from hybridflow.runtime.machine import disk_cache
 
 _VERSION = 1
 
 _remembered: dict[str, dict[str, str]] = {}  # by name of the file: what this process has measured
-_read: dict[str, tuple[int, dict[str, str]]] = {}  # by path: what is there, and since when
-_forced: list[int] = []
+_read: dict[str, tuple[tuple[int, int], dict[str, str]]] = {}  # by path: what is there, and of which file
+_forced: contextvars.ContextVar[int | None] = contextvars.ContextVar("forced", default=None)
 
 
 def choices_for(target: Target) -> Choices:
     """How schedules of programs for a target are chosen."""
-    if _forced:
-        return Choices(_forced[-1])
+    forced = _forced.get()
+    if forced is not None:
+        return Choices(forced)
     number = flags.SCHEDULE.value
     return Choices(number or None, {} if number else measured(target))
 
 
 @contextmanager
 def forced(number: int) -> Iterator[None]:
-    """Programs that are made inside the block have the schedules of that number, and say how many there are."""
-    _forced.append(number)
+    """Programs that the block's own thread makes have the schedules of that number, and say how many there are."""
+    token = _forced.set(number)
     try:
         yield
     finally:
-        _forced.pop()
+        _forced.reset(token)
 
 
 def measured(target: Target) -> Mapping[str, str]:
@@ -49,27 +52,34 @@ def measured(target: Target) -> Mapping[str, str]:
     where = disk_cache.usable()
     if where is None:
         return _remembered.get(name, {})
+    return _known(where, name)
+
+
+def _known(where: str, name: str) -> dict[str, str]:
+    """What a file in a folder holds, and what this process remembers where there is none."""
     path = os.path.join(where, name)
     try:
-        when = os.stat(path).st_mtime_ns
+        status = os.stat(path)
     except OSError:
         return _remembered.get(name, {})
+    of_file = status.st_mtime_ns, status.st_ino  # each time that it is written it is another one
     entry = _read.get(path)
-    if entry is None or entry[0] != when:
-        entry = _read[path] = when, _parsed(disk_cache.read(path))
+    if entry is None or entry[0] != of_file:
+        entry = _read[path] = of_file, _parsed(disk_cache.read(path))
     return entry[1]
 
 
 def keep(target: Target, schedules: Mapping[str, str]) -> str | None:
-    """Remember schedules by their kernels' facts, beside those that are known; the file's path, None where there is
-    no folder for it."""
-    name = file_name(target)
-    known = _remembered[name] = {**measured(target), **schedules}
-    where = disk_cache.usable()
+    """Remember schedules by their kernels' facts, beside those that are known, by other processes too; the file's path,
+    None where there is no folder for it."""
+    name, where = file_name(target), disk_cache.usable()
     if where is None:
+        _remembered[name] = {**_remembered.get(name, {}), **schedules}
         return None
-    content = {"version": _VERSION, "cpu": target.cpu, "schedules": dict(sorted(known.items()))}
-    written = disk_cache.write(where, name, [json.dumps(content, indent=0).encode()], name.partition(".")[0])
+    with locked_folder(where):
+        known = _remembered[name] = {**_known(where, name), **schedules}
+        content = {"version": _VERSION, "cpu": target.cpu, "schedules": dict(sorted(known.items()))}
+        written = disk_cache.write(where, name, [json.dumps(content, indent=0).encode()], name.partition(".")[0])
     return os.path.join(where, name) if written else None
 
 

@@ -201,7 +201,7 @@ def _indexed(op: OpDef, types: Types, attrs: Attrs) -> NormalForm:
         count = indices.size
         index_shape, index_dims = (count,), (Dim("m"),)
     shapes = ((before, along, behind), index_shape, *[(before, count, behind)] * len(updates))
-    return NormalForm(shapes, ((a, n, c), index_dims, *[(a, Dim("m"), c)] * len(updates)), {"axis": 1})
+    return NormalForm(shapes, ((a, n, c), index_dims, *[(a, Dim("m"), c)] * len(updates)), {**attrs, "axis": 1})
 
 
 def _searched(op: OpDef, types: Types, attrs: Attrs) -> NormalForm:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hybridflow.compiler.ir.text import to_text
 from hybridflow.core.devices import CPU
 from hybridflow.errors import ArgumentError, short_location
+from hybridflow.runtime.calls import made_behind
 
 if TYPE_CHECKING:
     from hybridflow.jit.concrete_function import ConcreteFunction
@@ -256,7 +257,11 @@ def _code_level(concrete: ConcreteFunction) -> Iterator[str]:
     tiers = getattr(concrete.executable, "tiers", None)
     if tiers is not None:
         more = "" if tiers.is_last else "; faster code is being made"
+        if tiers.failure is not None:
+            more = f"; faster code could not be made: {tiers.failure}"
         yield f"machine code of LLVM's level {tiers.level}{more}"
+    for failure in dict.fromkeys(made_behind.failures):
+        yield f"calls themselves stay at code of LLVM's level 0; faster code could not be made: {failure}"
 
 
 def _donated(concrete: ConcreteFunction) -> Iterator[str]:

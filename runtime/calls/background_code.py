@@ -77,6 +77,13 @@ def load(
     result = {symbol: first[symbol] for symbol in symbols}
 
     def improve() -> None:
+        try:
+            replace()
+        except BaseException as error:
+            failures.append(f"{type(error).__name__}: {error}")
+            raise
+
+    def replace() -> None:
         better = native_functions.link(key, lambda: native_functions.compiled(text), symbols, imports).addresses
         with _moving:
             result.update(better)
@@ -91,6 +98,7 @@ def load(
     return result
 
 
+failures: list[str] = []  # why modules have no better code, where it could not be made
 _moving = fork_safe_locks.make()  # held while variables move, and while one is set
 
 

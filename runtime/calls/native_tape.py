@@ -88,7 +88,10 @@ def _make(passes: dict[bytes, Any]) -> None:
 
 def _native_code(passes: dict[bytes, Any]) -> background_code.BackgroundCode[dict[str, int]]:
     """For the first class that there is."""
-    return _codes.setdefault("tape", background_code.BackgroundCode(lambda: _loaded(passes)))
+    code = _codes.get("tape")
+    if code is None:
+        code = _codes.setdefault("tape", background_code.BackgroundCode(lambda: _loaded(passes)))
+    return code
 
 
 _codes: dict[str, background_code.BackgroundCode[dict[str, int]]] = {}

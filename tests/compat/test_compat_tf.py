@@ -14,6 +14,7 @@ import pytest
 import hybridflow as hf
 import hybridflow.compat.tf as tf
 from hybridflow.compat.tf import names
+from hybridflow.core import pytree
 from tests.support.paths import ROOT
 
 
@@ -290,6 +291,60 @@ def test_sizes_that_do_not_depend_on_values_are_known_in_functions() -> None:
         assert compiled.numpy().tobytes() == eager.numpy().tobytes() and compiled.type == eager.type, name
     assert functions["dynamic_stitch"](N).tolist() == [1, 3, 2]
     assert functions["bincount"](N).tolist() == [0, 1, 1, 1]
+
+
+SHAPES: dict[str, Any] = {
+    "itself": lambda x: tf.shape(x),
+    "nested": lambda x: {"a": [tf.shape(x, out_type=tf.int64)], "b": tf.shape(x).dtype},
+    "a part": lambda x: tf.shape(x)[1:],
+    "reversed": lambda x: tf.reshape(x, tf.shape(x)[::-1]),
+    "arithmetic": lambda x: [10 - tf.shape(x), tf.shape(x) % 2, tf.shape(x) / 2, -tf.shape(x), tf.shape(x) + tf.shape(x)],
+    "gathered": lambda x: tf.gather(tf.shape(x), [1, 0]),
+    "new": lambda x: tf.zeros(tf.concat([tf.shape(x), [2]], 0)),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_shapes_are_tensors(name: str) -> None:
+    function = SHAPES[name]
+    open_extents = [tf.TensorSpec([None, None], tf.float32)]
+    for compiled in (tf.function(function), tf.function(function, input_signature=open_extents)):
+        for shape in ((3, 4), (1, 5)):
+            x = tf.reshape(tf.range(float(np.prod(shape))), shape)
+            (a, of_a), (b, of_b) = pytree.flatten(function(x)), pytree.flatten(compiled(x))
+            assert of_a == of_b and [type(leaf) for leaf in a] == [type(leaf) for leaf in b]
+            for one, other in zip(a, b):
+                assert one == other if isinstance(one, np.dtype) else one.type == other.type
+                np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
+
+
+@pytest.mark.parametrize(
+    "begin, size",
+    [([1, 1], [5, 2]), ([1, 1], [2, 4]), ([4, 0], [-1, 1]), ([-1, 0], [1, 1]), ([0, 0], [-2, 1]), ([0, 0], [4, 0])],
+)
+def test_slices_end_inside(begin: list[int], size: list[int]) -> None:
+    x = tf.reshape(tf.range(12.0), (3, 4))
+
+    def function(x: Any) -> Any:
+        return tf.slice(x, begin, size)
+
+    for call in (function, tf.function(function)):
+        with pytest.raises(hf.errors.IndexRangeError, match=r"\[slice\] .* is not inside of axis \d of f32\[3,4\]"):
+            call(x)
+    for call in (tf.slice, tf.function(tf.slice)):
+        with pytest.raises(hf.errors.IndexRangeError):
+            call(x, tf.constant(begin), size)
+
+
+def test_slices_that_end_at_the_end() -> None:
+    x = tf.reshape(tf.range(12.0), (3, 4))
+    for begin, size in (([3, 4], [0, 0]), ([0, 0], [3, 4]), ([1, 2], [-1, 2]), ([2, 3], [1, 1])):
+        expected = x.numpy()[begin[0] :, begin[1] : begin[1] + size[1]][: None if size[0] == -1 else size[0]]
+        for call in (tf.slice, tf.function(tf.slice)):
+            np.testing.assert_array_equal(call(x, begin, size), expected)
+            np.testing.assert_array_equal(call(x, tf.constant(begin), size), expected)
+    with pytest.raises(hf.errors.ShapeError, match="one of each for each axis"):
+        tf.slice(x, [1, 1], [5])
 
 
 def _shared(x: np.ndarray, groups: list[int], weights: np.ndarray, largest: bool) -> np.ndarray:

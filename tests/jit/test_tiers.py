@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import gc
 import os
 import subprocess
@@ -129,6 +130,34 @@ def test_another_process_goes_on_where_level_2_was_not_made() -> None:
         assert tiers_of(g).level == 0
     background.wait()
     assert tiers_of(g).level == 2
+
+
+def test_faster_code_that_cannot_be_made_is_said(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(background, "failures", type(background.failures)(maxlen=8))
+    functions = [hf.function(normalized), hf.function(lambda x: hf.tanh(x) * 3)]
+    with caplog.at_level("WARNING", "hybridflow"), flags.CACHE_DIR("off"):
+        code_store.forget()
+        with held():
+            first = [f(hf.asarray(X)) for f in functions]
+            assert [tiers_of(f).level for f in functions] == [0, 0]
+
+            def fail(*_: Any) -> Any:
+                raise MemoryError("no room for code")
+
+            for f in functions:
+                kept = tiers_of(f)._open
+                kept[:] = [dataclasses.replace(loaded, better=fail) for loaded in kept]
+        background.wait()
+        again = [f(hf.asarray(X)) for f in functions]
+    assert [tiers_of(f).level for f in functions] == [0, 0] and len(background.failures) >= 2
+    for f in functions:
+        text = str(f.explain(hf.asarray(X)))
+        assert "level 0; faster code could not be made: MemoryError: no room for code" in text
+    said = [record for record in caplog.records if "cannot be made" in record.getMessage()]
+    assert len(said) == 1 and "MemoryError: no room for code" in said[0].getMessage()
+    assert bits([*first[0], first[1]]) == bits([*again[0], again[1]])
 
 
 @pytest.mark.parametrize("level", ["0", "1", "2"])

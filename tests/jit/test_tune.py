@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,6 +22,7 @@ from hybridflow.errors import ArgumentError, ArgumentTypeError, TraceError
 from hybridflow.jit import tuning
 from hybridflow.jit.profiling import KernelTimer
 from tests.support.bits import same_bits
+from tests.support.paths import ROOT
 
 X = hf.asarray(np.random.default_rng(0).normal(size=(30, 40)).astype(np.float32))
 
@@ -127,6 +131,45 @@ def test_files_of_machines(takes) -> None:
     assert measured_schedules.choices_for(AVX2).measured == {"a": "1", "b": "2"}
     with flags.SCHEDULE(3):
         assert measured_schedules.choices_for(AVX2).forced == 3
+
+
+def test_several_that_tune_at_once_lose_nothing(takes) -> None:
+    program = """
+import sys
+from hybridflow.compiler.target import AVX2
+from hybridflow.eager import measured_schedules
+sys.stdin.read()
+for k in range(20):
+    measured_schedules.keep(AVX2, {f"{sys.argv[1]}.{k}": "1"})
+"""
+    command = [sys.executable, "-c", program]
+    there = {**os.environ, "HF_CACHE_DIR": flags.CACHE_DIR.value}
+    processes = [subprocess.Popen([*command, str(k)], stdin=subprocess.PIPE, env=there, cwd=ROOT) for k in range(2)]
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.close()  # both begin
+
+    def keep(name: str) -> None:
+        for k in range(20):
+            measured_schedules.keep(AVX2, {f"{name}.{k}": "1"})
+
+    threads = [threading.Thread(target=keep, args=(name,)) for name in "ab"]
+    for thread in threads:
+        thread.start()
+    for worker in (*threads, *processes):
+        worker.join() if isinstance(worker, threading.Thread) else worker.wait()
+    assert [process.returncode for process in processes] == [0, 0]
+    assert set(measured_schedules.measured(AVX2)) == {f"{name}.{k}" for name in "01ab" for k in range(20)}
+
+
+def test_other_threads_do_not_take_what_is_tried() -> None:
+    found = []
+    with measured_schedules.forced(3):
+        thread = threading.Thread(target=lambda: found.append(measured_schedules.choices_for(AVX2).forced))
+        thread.start()
+        thread.join()
+        assert measured_schedules.choices_for(AVX2).forced == 3
+    assert found == [None]
 
 
 def test_wrong_use() -> None:

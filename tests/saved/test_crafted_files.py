@@ -24,6 +24,7 @@ from hybridflow.compiler.ir.graph import Graph, Literal, Node, parameter
 from hybridflow.compiler.ir.text import parse, to_text
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE, Kind
+from hybridflow.eager.dispatch import apply
 from hybridflow.errors import HybridflowError, VerifyError
 from tests.support.paths import ROOT
 
@@ -478,6 +479,8 @@ def test_indices_that_nobody_looked_at(tmp_path: Path, shape: tuple[int, ...], c
             np.testing.assert_array_equal(found, expected)
         reference = TABLE["scatter_set"].reference(x, np.asarray(indices), updates, axis=0, known=True)
         np.testing.assert_array_equal(reference, expected)
+        tensors = (hf.asarray(x), hf.asarray(np.asarray(indices, np.int64)), hf.asarray(updates))
+        np.testing.assert_array_equal(apply(TABLE["scatter_set"], *tensors, axis=0, known=True), expected)
 
 
 SIZED = """%2: (f32[],) = sized(%1, %0) {body=graph b(%0: f32[8] "x") {

@@ -162,6 +162,10 @@ class ArangeRange(TensorRange, Operators):
             self._tensor = tensor
         return tensor
 
+    def as_result(self) -> Tensor:
+        """What a compiled function returns for it."""
+        return self._whole()
+
     def __setitem__(self, key: Any, value: Any) -> None:
         raise ConcretizationError(
             "setitem", "how long a range is depends on a tensor, and it is changed in place. Change a copy: x = +x."
@@ -197,11 +201,12 @@ class ArangeRange(TensorRange, Operators):
 
 
 def materialize(value: Any) -> Any:
-    """A value in which all ranges that are tensors are that."""
+    """A value in which all that stands for a tensor until it is returned (``as_result``), as ranges do, is that."""
     leaves, structure = pytree.flatten(value)
-    if not any(type(leaf) is ArangeRange for leaf in leaves):
+    if not any(hasattr(type(leaf), "as_result") for leaf in leaves):
         return value
-    return pytree.unflatten(structure, [leaf._whole() if type(leaf) is ArangeRange else leaf for leaf in leaves])
+    results = [leaf.as_result() if hasattr(type(leaf), "as_result") else leaf for leaf in leaves]
+    return pytree.unflatten(structure, results)
 
 
 def check_kept(values: Any) -> None:

@@ -29,7 +29,7 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.context import suspended
 from hybridflow.core.tensor import Operators
-from hybridflow.errors import ArgumentError, ShapeError
+from hybridflow.errors import ArgumentError, IndexRangeError, ShapeError
 from hybridflow.tracing.symbolic_tensor import SymbolicTensor
 
 
@@ -264,16 +264,31 @@ def gather_nd(params: Any, indices: Any, batch_dims: int = 0, name: str | None =
 
 @tf_export("slice")
 def slice_(input_: Any, begin: Any, size: Any, name: str | None = None) -> Any:
-    """``tf.slice``: a size of -1 is all that is left."""
+    """``tf.slice``: a size of -1 is all that is left. Raises IndexRangeError for a slice that is not inside."""
     x, starts = operand(input_), list(operand(begin)) if isinstance(begin, Operators) else list(begin)
+    counts = as_extents(size)
+    if not len(starts) == len(counts) == x.ndim:
+        raise ShapeError(
+            "slice",
+            f"begin has {len(starts)} entries and size has {len(counts)}, and x is {x.type}. Give one of each for "
+            "each axis.",
+        )
     key = []
-    for axis, (start, extent) in enumerate(zip(starts, as_extents(size), strict=True)):
-        if isinstance(start, SymbolicTensor) and not (isinstance(extent, int) and extent == -1):
-            x = hf.take(x, start + hf.arange(extent), axis=axis)  # one program for all starts
+    for axis, (start, extent) in enumerate(zip(starts, counts)):
+        is_rest, whole = isinstance(extent, int) and extent == -1, x.shape[axis]
+        if isinstance(start, SymbolicTensor) and not is_rest and 0 <= extent <= whole:
+            first = hf.where(start < 0, whole, start)  # never counted from the end
+            x = hf.take(x, first + hf.arange(extent), axis=axis)  # one program for all starts
             key.append(slice(None))
         else:
             start = as_extent(start)
-            key.append(slice(start, None if isinstance(extent, int) and extent == -1 else start + extent))
+            if start < 0 or start > whole or not (is_rest or 0 <= extent <= whole - start):
+                raise IndexRangeError(
+                    "slice",
+                    f"{'the rest' if is_rest else extent} from {start} on is not inside of axis {axis} of {x.type}. "
+                    "Expected 0 <= begin <= begin + size <= extent, or a size of -1 for the rest.",
+                )
+            key.append(slice(start, None if is_rest else start + extent))
     return x[tuple(key)]
 
 

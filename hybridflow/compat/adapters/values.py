@@ -346,40 +346,71 @@ class _UnknownShape(TensorShape):
 
 
 class Extents(tuple):
-    """What ``tf.shape(x)`` is while extents are open: they stay extents, so that shapes can be made of them, and become
-    an int32 tensor where one is needed."""
+    """What ``tf.shape(x)`` is in a traced function: extents, so that shapes can be made of them. It becomes a tensor
+    where one is needed, and as a result."""
 
-    __slots__ = ()
+    kind: Any = dtypes.int32
 
     @property
     def tensor(self) -> Any:
-        return hf.asarray(list(self), dtypes.int32)
+        return hf.asarray(list(self), self.kind)
+
+    def as_result(self) -> Any:
+        """What a compiled function returns for it."""
+        return self.tensor
+
+    def of_kind(self, kind: Any) -> Extents:
+        self.kind = kind
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.tensor, name)
 
     def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, (slice, int)):
+            return self.tensor[key]
         extents = tuple.__getitem__(self, key)
-        return Extents(extents) if isinstance(key, slice) else extents
+        return Extents(extents).of_kind(self.kind) if isinstance(key, slice) else extents
 
     def __add__(self, other: Any) -> Any:
-        return self.tensor + other
+        return self.tensor + _number_or_tensor(other)
 
     def __mul__(self, other: Any) -> Any:
-        return self.tensor * other
+        return self.tensor * _number_or_tensor(other)
 
     __radd__, __rmul__ = __add__, __mul__
 
     def __sub__(self, other: Any) -> Any:
-        return self.tensor - other
+        return self.tensor - _number_or_tensor(other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return _number_or_tensor(other) - self.tensor
 
     def __floordiv__(self, other: Any) -> Any:
-        return self.tensor // other
+        return self.tensor // _number_or_tensor(other)
+
+    def __truediv__(self, other: Any) -> Any:
+        return self.tensor / _number_or_tensor(other)
+
+    def __mod__(self, other: Any) -> Any:
+        return self.tensor % _number_or_tensor(other)
+
+    def __neg__(self) -> Any:
+        return -self.tensor
+
+
+def _number_or_tensor(value: Any) -> Any:
+    return value.tensor if isinstance(value, Extents) else value
 
 
 @tf_export("shape")
 def shape(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> Any:
-    """``tf.shape``: an int32 tensor; in a traced function the extents themselves."""
+    """``tf.shape``: an int32 tensor; in a traced function the extents themselves, until they are returned."""
     extents = operand(input).shape
     if now().trace is not None:
-        return Extents(extents)
+        return Extents(extents).of_kind(out_type)
     return hf.asarray(np.asarray(extents, np.int64), out_type)
 
 
