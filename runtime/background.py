@@ -78,7 +78,7 @@ class _Queue:
                     work()
             except StoppedError:
                 continue
-            except BaseException as error:  # whatever it is: who waits for the thread would wait for good if it ended here
+            except BaseException as error:  # whatever it is: else who waits for the thread would wait for good
                 _note_failure(error)
             with _lock:
                 if self.waiting and self.waiting[0] is work:

@@ -298,7 +298,8 @@ SHAPES: dict[str, Any] = {
     "nested": lambda x: {"a": [tf.shape(x, out_type=tf.int64)], "b": tf.shape(x).dtype},
     "a part": lambda x: tf.shape(x)[1:],
     "reversed": lambda x: tf.reshape(x, tf.shape(x)[::-1]),
-    "arithmetic": lambda x: [10 - tf.shape(x), tf.shape(x) % 2, tf.shape(x) / 2, -tf.shape(x), tf.shape(x) + tf.shape(x)],
+    "arithmetic": lambda x: [10 - tf.shape(x), tf.shape(x) % 2, tf.shape(x) / 2, -tf.shape(x)],
+    "added": lambda x: tf.shape(x) + tf.shape(x),
     "gathered": lambda x: tf.gather(tf.shape(x), [1, 0]),
     "new": lambda x: tf.zeros(tf.concat([tf.shape(x), [2]], 0)),
 }

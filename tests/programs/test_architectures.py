@@ -12,6 +12,7 @@ import hybridflow as hf
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.loops import schedule as schedules
 from tests.support.architectures import ARCHITECTURES, Architecture, Weights
+from tests.support.architectures_of_masks import CHOOSING
 from tests.support.bits import same_bits
 from tests.support.teams import threads
 
@@ -23,7 +24,7 @@ EXAMPLES = 3
 
 def drawn(name: str, examples: int = EXAMPLES, seed: int = 0) -> tuple[Architecture, dict[str, Any], list[Any]]:
     """An architecture, its weights, and a batch, in float64."""
-    found = ARCHITECTURES[name]
+    found = ARCHITECTURES.get(name) or CHOOSING[name]
     weights = Weights({}, np.random.default_rng(1))
     found.loss(weights, tuple(map(hf.asarray, found.batch(np.random.default_rng(seed), EXAMPLES))))
     return found, weights.values, [hf.asarray(x) for x in found.batch(np.random.default_rng(seed), examples)]
