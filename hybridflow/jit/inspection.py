@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hybridflow.compiler.ir.text import to_text
 from hybridflow.core.devices import CPU
 from hybridflow.errors import ArgumentError, short_location
-from hybridflow.runtime.calls import made_behind
+from hybridflow.runtime.calls import background_code
 
 if TYPE_CHECKING:
     from hybridflow.jit.concrete_function import ConcreteFunction
@@ -260,7 +260,7 @@ def _code_level(concrete: ConcreteFunction) -> Iterator[str]:
         if tiers.failure is not None:
             more = f"; faster code could not be made: {tiers.failure}"
         yield f"machine code of LLVM's level {tiers.level}{more}"
-    for failure in dict.fromkeys(made_behind.failures):
+    for failure in dict.fromkeys(background_code.failures):
         yield f"calls themselves stay at code of LLVM's level 0; faster code could not be made: {failure}"
 
 
