@@ -20,7 +20,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor
-from hybridflow.errors import ArgumentError, ArgumentTypeError, entered
+from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError, entered
 from hybridflow.layers.keras_tensor import Call, Symbol, first_symbol
 from hybridflow.layers.layer import Layer, shape_of
 from hybridflow.tracing.trace import Trace
@@ -167,6 +167,33 @@ def Input(
 _numbers = itertools.count(1)
 
 
+def _traced(call: Call, leaves: list[Any], structure: Any, types: dict[int, TensorType]) -> tuple[list[Any], list[Any]]:
+    """What a layer makes of symbols, which have these types, and the masks of that."""
+    trace = Trace(call.layer.name, may_create_variables=True)
+    with tracing(trace):
+        values = [trace.argument(types[id(leaf)], leaf.name) if isinstance(leaf, Symbol) else leaf for leaf in leaves]
+        for leaf, value in zip(leaves, values):
+            if isinstance(leaf, Symbol) and leaf.mask_type is not None:
+                layer_context.keep_mask(value, trace.argument(leaf.mask_type, f"{leaf.name}_mask"))
+        args, kwargs = pytree.unflatten(structure, values)
+        results, call.structure = pytree.flatten(call.layer(*args, **kwargs))
+        return results, [layer_context.mask_of(value) if isinstance(value, Tensor) else None for value in results]
+
+
+def _with_met_extents(types: dict[int, TensorType]) -> dict[int, TensorType]:
+    """The types where open extents of one axis are one extent: the layer wants them equal, and is called with those
+    that are, or complains then."""
+    first: dict[int, Dim] = {}
+
+    def met(axis: int, extent: Any) -> Any:
+        return first.setdefault(axis, extent) if isinstance(extent, Dim) else extent
+
+    return {
+        key: TensorType(tuple([met(axis, extent) for axis, extent in enumerate(type.shape)]), type.dtype)
+        for key, type in types.items()
+    }
+
+
 def connected(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The symbols of what a layer makes of symbols.  It is built for their shapes, and called once, without data."""
     if first_symbol(args[:1]) is not None:
@@ -176,15 +203,14 @@ def connected(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if not layer.built and args:
         with suspended():
             layer._build(args)
-    trace = Trace(layer.name, may_create_variables=True)
-    with tracing(trace):
-        values = [trace.argument(leaf.type, leaf.name) if isinstance(leaf, Symbol) else leaf for leaf in leaves]
-        for leaf, value in zip(leaves, values):
-            if isinstance(leaf, Symbol) and leaf.mask_type is not None:
-                layer_context.keep_mask(value, trace.argument(leaf.mask_type, f"{leaf.name}_mask"))
-        real_args, real_kwargs = pytree.unflatten(structure, values)
-        results, call.structure = pytree.flatten(layer(*real_args, **real_kwargs))
-        masks = [layer_context.mask_of(value) if isinstance(value, Tensor) else None for value in results]
+    types = {id(leaf): leaf.type for leaf in leaves if isinstance(leaf, Symbol)}
+    try:
+        results, masks = _traced(call, leaves, structure, types)
+    except ShapeError:
+        met = _with_met_extents(types)
+        if met == types:
+            raise
+        results, masks = _traced(call, leaves, structure, met)
     for index, value in enumerate(results):
         if not isinstance(value, Tensor):
             raise ArgumentTypeError(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hybridflow.compat.tf as tf
-from hybridflow.errors import ArgumentError
+from hybridflow.errors import ArgumentError, ShapeError
 
 
 def _concrete() -> Any:
@@ -84,3 +84,83 @@ def test_code_of_a_converted_function() -> None:
     assert tf.autograph.to_code(tf.function(_halved)) == text
     with pytest.raises(ArgumentError, match="there is no source"):
         tf.autograph.to_code(np.sin)
+
+
+def test_graphs_of_tensorflow_two() -> None:
+    graph = tf.Graph()
+    with graph.as_default():
+        x = tf.constant(1.0)
+        with tf.name_scope("inner"):
+            y = tf.cond(x > 0, lambda: x + 1, lambda: x - 1)
+        done = tf.group(y, tf.no_op())
+    assert x.graph is graph and x.op.type == "Const" and done.type == "NoOp"
+    with tf.compat.v1.Session(graph=graph) as session:
+        assert session.run([y, done]) == [2.0, None]
+    assert tf.group(tf.constant(1.0)) is None  # outside of it
+
+
+@pytest.mark.parametrize("sign", (1.0, -1.0))
+def test_branches_of_unlike_shapes(sign: float) -> None:
+    def f(x: Any) -> Any:
+        first, second = tf.cond(
+            tf.reduce_sum(x) > 0, lambda: (x[:1] * 2, tf.ones([2, 3])), lambda: (x, tf.zeros([2, 5], tf.float32))
+        )
+        return tf.reduce_sum(first) + tf.reduce_sum(second), first
+
+    x = tf.constant([1.0, 2.0, 4.0]) * sign
+    total, first = f(x)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        compiled_total, compiled_first = tf.function(f)(x)
+    assert compiled_total == total and compiled_first.shape == first.shape == ((1,) if sign > 0 else (3,))
+    expected = [2.0, 0.0, 0.0] if sign > 0 else [1.0, 1.0, 1.0]
+    assert tape.gradient(compiled_total, x).numpy().tolist() == expected
+
+
+def test_cases_of_unlike_shapes() -> None:
+    @tf.function
+    def f(i: Any) -> Any:
+        return tf.switch_case(
+            i, {3: lambda: tf.zeros([2, 2]), 5: lambda: tf.ones([3, 2])}, lambda: tf.fill([1, 2], 7.0)
+        )
+
+    assert [tuple(f(tf.constant(i)).shape) for i in (3, 5, 4)] == [(2, 2), (3, 2), (1, 2)]
+    with pytest.raises(ShapeError):  # another number of axes
+        tf.function(lambda c: tf.cond(c, lambda: tf.zeros([2]), lambda: tf.zeros([2, 2])))(tf.constant(True))
+
+
+def test_reverse_sequence() -> None:
+    x = np.arange(24).reshape(2, 3, 4)
+    expected = x.copy()
+    expected[0, :, :2], expected[1, :, :4] = x[0, :, 1::-1], x[1, :, ::-1]
+    for run in (tf.reverse_sequence, tf.function(lambda x, n, *_: tf.reverse_sequence(x, n, 2, 0))):
+        assert (run(x, tf.constant([2, 4]), 2, 0).numpy() == expected).all()
+    assert (tf.reverse_sequence(x, [0, 1, 1], seq_axis=0, batch_axis=1).numpy() == x).all()
+    for axes in ({"seq_axis": 1, "batch_axis": 1}, {"batch_axis": 0}, {"seq_axis": 1, "batch_axis": -2}):
+        with pytest.raises(ArgumentError):
+            tf.reverse_sequence(x, [1, 2], **axes)
+
+
+def test_split_at_sizes_that_calls_find() -> None:
+    @tf.function
+    def f(x: Any, sizes: Any) -> Any:
+        return tf.split(x, sizes, axis=1)
+
+    x = tf.reshape(tf.range(12), (2, 6))
+    for sizes in ([1, 2, 3], [0, 6, 0]):
+        parts = f(x, tf.constant(sizes))
+        assert [part.shape[1] for part in parts] == sizes
+        assert (tf.concat(parts, 1).numpy() == x.numpy()).all()
+
+
+def test_inputs_of_unknown_extents_that_meet() -> None:
+    a, b = tf.keras.Input((None, 4)), tf.keras.Input((None, 4))
+    for symbol, shape in ((a + b, (2, 3, 4)), (tf.keras.layers.Concatenate()([a, b]), (2, 3, 8))):
+        assert tuple(symbol.shape) == (None, None, shape[-1])
+        model = tf.keras.Model([a, b], symbol)
+        ones = np.ones((2, 3, 4), "f4")
+        assert model([ones, ones]).shape == shape
+        with pytest.raises(ShapeError):
+            model([ones, np.ones((2, 5, 4), "f4")])
+    with pytest.raises(ShapeError):
+        a + tf.keras.Input((None, 5))

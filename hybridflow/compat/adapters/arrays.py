@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ from hybridflow.compat.adapters.values import (
 from hybridflow.compat.export import Operand, export, tf_export
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
-from hybridflow.core.context import suspended
+from hybridflow.core.context import now, suspended
 from hybridflow.core.tensor import Operators
 from hybridflow.errors import ArgumentError, IndexRangeError, ShapeError
 from hybridflow.tracing.symbolic_tensor import SymbolicTensor
@@ -212,6 +213,8 @@ def split(
 ) -> list[Any]:
     """``tf.split``: a number of equal parts, or their sizes, one of which may be -1 for what is left."""
     x, along = operand(value), axes(axis)
+    if isinstance(num_or_size_splits, Operators) and num_or_size_splits.ndim and now().trace is not None:
+        return _split_at(x, as_extents(num_or_size_splits), along)
     sizes = axes(num_or_size_splits)
     if isinstance(sizes, tuple):
         if -1 in sizes:
@@ -219,6 +222,34 @@ def split(
             sizes = tuple(left if size == -1 else size for size in sizes)
         sizes = list(sizes)
     return list(hf.split(x, sizes, along))
+
+
+def _split_at(x: Any, sizes: Any, axis: int) -> list[Any]:
+    """Parts of sizes that calls find."""
+    ends = [0, *itertools.accumulate(sizes)]
+    return [hf.take(x, hf.arange(start, end), axis=axis) for start, end in itertools.pairwise(ends)]
+
+
+@tf_export("reverse_sequence")
+def reverse_sequence(
+    input: Any, seq_lengths: Any, seq_axis: int | None = None, batch_axis: int | None = None, name: str | None = None
+) -> Any:
+    """``tf.reverse_sequence``: the start of each sequence, of its length, in reverse."""
+    if seq_axis is None:
+        raise ArgumentError("reverse_sequence", "seq_axis is not given: along which axis do sequences go?")
+    x, lengths = operand(input), operand(seq_lengths)
+    along, of_batch = seq_axis % x.ndim, (batch_axis or 0) % x.ndim
+    if along == of_batch or lengths.ndim != 1:
+        raise ArgumentError(
+            "reverse_sequence", f"seq_axis is {seq_axis}, batch_axis {batch_axis}, seq_lengths {lengths.type}; "
+            "give two axes, and one length for each sequence."
+        )  # fmt: skip
+    place = hf.reshape(
+        hf.arange(x.shape[along], dtype=lengths.dtype), [-1 if k == along else 1 for k, _ in enumerate(x.shape)]
+    )
+    length = hf.reshape(lengths, [-1 if k == of_batch else 1 for k, _ in enumerate(x.shape)])
+    index = hf.where(place < length, length - 1 - place, place)
+    return hf.take_along_axis(x, hf.broadcast_to(index, x.shape), axis=along)
 
 
 @tf_export("tile")

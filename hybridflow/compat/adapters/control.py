@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,9 @@ from hybridflow.compat.export import export, tf_export
 from hybridflow.compat.facade import Facade
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core import pytree
+from hybridflow.core.context import now
 from hybridflow.core.tensor import Operators
-from hybridflow.errors import ArgumentError
+from hybridflow.errors import ArgumentError, ShapeError
 
 
 @tf_export("UnconnectedGradients")
@@ -87,8 +88,12 @@ def grown(cond: Any, body: Any, loop_vars: Any, maximum_iterations: Any = None) 
 
 @tf_export("cond")
 def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, name: str | None = None) -> Any:
-    """``tf.cond``."""
-    return hf.cond(pred, _branch(true_fn), _branch(false_fn))
+    """``tf.cond``; branches may return tensors of unlike shapes."""
+
+    def size(extents: Any) -> Any:
+        return hf.where(pred, *(hf.asarray(extent, dtypes.int64) for extent in extents))
+
+    return _of_any_shapes(lambda functions: hf.cond(pred, *functions), [_branch(true_fn), _branch(false_fn)], size)
 
 
 @tf_export("case")
@@ -107,11 +112,71 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: s
     """``tf.switch_case``."""
     several = isinstance(branch_fns, (list, tuple)) and all(isinstance(branch, tuple) for branch in branch_fns)
     branches = dict(branch_fns) if several else branch_fns
-    if isinstance(branches, dict):
-        cases: Any = {number: _branch(function) for number, function in branches.items()}
-    else:
-        cases = [_branch(function) for function in branches]
-    return hf.switch_case(branch_index, cases, default=_branch(default))
+    numbers = list(branches) if isinstance(branches, dict) else list(range(len(branches)))
+    functions = [_branch(branches[number]) for number in numbers]
+    if default is not None:
+        functions.append(_branch(default))
+
+    def size(extents: Any) -> Any:
+        result = hf.asarray(extents[-1] if default is not None else extents[numbers.index(max(numbers))], dtypes.int64)
+        for number, extent in zip(numbers, extents):
+            result = hf.where(hf.equal(branch_index, number), hf.asarray(extent, dtypes.int64), result)
+        return result
+
+    def choose(chosen: Sequence[Any]) -> Any:
+        cases = dict(zip(numbers, chosen)) if isinstance(branches, dict) else list(chosen[: len(numbers)])
+        return hf.switch_case(branch_index, cases, default=chosen[-1] if default is not None else None)
+
+    return _of_any_shapes(choose, functions, size)
+
+
+def _of_any_shapes(choose: Callable[[Sequence[Any]], Any], branches: Sequence[Any], size: Callable[[Any], Any]) -> Any:
+    """What one of the branches returns.  Where shapes differ in a compiled function, calls find the extents: ``size``
+    makes the one that counts of those of all branches."""
+    if now().trace is None:
+        return choose(branches)
+    shapes: dict[int, list[Any]] = {}
+
+    def noting(k: int) -> Callable[[], Any]:
+        def run() -> Any:
+            result = branches[k]()
+            shapes[k] = [operand(leaf).shape for leaf in pytree.flatten(result)[0] if leaf is not None]
+            return result
+
+        return run
+
+    try:
+        return choose([noting(k) for k in range(len(branches))])
+    except ShapeError:
+        for k in range(len(branches)):
+            if k not in shapes:
+                choose([noting(k)] * len(branches))
+        if len({tuple(map(len, of_leaves)) for of_leaves in shapes.values()}) != 1:
+            raise
+    by_axis = [list(zip(*of_leaf)) for of_leaf in zip(*(shapes[k] for k in range(len(branches))))]
+    unlike = [
+        {axis: size(extents)._to_extent() for axis, extents in enumerate(axes_) if len(set(extents)) > 1}
+        for axes_ in by_axis
+    ]
+
+    def fitting(branch: Any) -> Callable[[], Any]:
+        def run() -> Any:
+            leaves, structure = pytree.flatten(branch())
+            extents = iter(unlike)
+            return pytree.unflatten(
+                structure, [leaf if leaf is None else _fitted(leaf, next(extents)) for leaf in leaves]
+            )
+
+        return run
+
+    return choose([fitting(branch) for branch in branches])
+
+
+def _fitted(value: Any, extents: Mapping[int, Any]) -> Any:
+    """The tensor with these extents, which it has where it counts."""
+    for axis, extent in extents.items():
+        value = hf.take(operand(value), hf.arange(extent), axis=axis)
+    return value
 
 
 @tf_export("map_fn")

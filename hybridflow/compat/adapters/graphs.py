@@ -207,11 +207,10 @@ def _is_plain(value: Any) -> bool:
 
 
 def _listing(graph: Graph) -> _Listing:
-    found = vars(graph).get("_tf_listing")
-    if found is None:
-        found = _Listing(graph)
-        vars(graph)["_tf_listing"] = found
-    return found
+    if "_tf_listing" not in vars(graph):
+        vars(graph)["_tf_listing"] = _Listing(graph)
+    listing: _Listing = vars(graph)["_tf_listing"]
+    return listing
 
 
 def _operation(graph: Graph, name: str) -> GraphOperation:

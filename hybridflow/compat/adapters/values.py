@@ -165,7 +165,7 @@ def as_dtype(type_value: Any) -> DType:
         raise DTypeError("as_dtype", f"{type_value!r} is not a dtype here.") from None
 
 
-@tf_export("constant")
+@tf_export("constant", op_type="Const")
 @declare("makes tensors")
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Any:
     """``tf.constant``: Python's ints become int32, or int64 where they do not fit, and NumPy's values keep their

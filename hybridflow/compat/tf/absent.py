@@ -94,7 +94,6 @@ not_here(
         "estimator": "use tf.keras.Model with fit",
         "contrib": "TensorFlow 1's; use tf.keras",
         "raw_ops": "use the functions of tf, tf.math and tf.nn",
-        "Graph": "TensorFlow 1's; it is tf.compat.v1.Graph",
         "Session": "TensorFlow 1's; it is tf.compat.v1.Session",
         "placeholder": "TensorFlow 1's; it is tf.compat.v1.placeholder",
         "get_variable": "TensorFlow 1's; it is tf.compat.v1.get_variable",

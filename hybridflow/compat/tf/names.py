@@ -14,7 +14,15 @@ from typing import Any
 from hybridflow.compat import export
 
 TF = "hybridflow.compat.tf"
-_LATER = {"compat": {"v1": "hybridflow.compat.v1"}, ".": {"compat": f"{TF}.compat"}}
+# Modules that are imported when they are asked for, and names of such.
+_LATER = {
+    "compat": {"v1": "hybridflow.compat.v1"},
+    ".": {
+        "compat": f"{TF}.compat",
+        "Graph": "hybridflow.compat.v1:Graph",
+        "Operation": "hybridflow.compat.v1:Operation",
+    },
+}
 
 
 def rooms() -> dict[str, dict[str, Any]]:
@@ -116,5 +124,7 @@ def _outer_rooms(room: str) -> list[str]:
 
 def _get(namespace: str, name: str) -> Any:
     if name in _LATER.get(namespace, ()):
-        return importlib.import_module(_LATER[namespace][name])
+        path, _, attribute = _LATER[namespace][name].partition(":")
+        module = importlib.import_module(path)
+        return getattr(module, attribute) if attribute else module
     raise AttributeError(name if name.startswith("__") else missing(namespace, name))

@@ -6,6 +6,7 @@ compiled as one program.
 
 from __future__ import annotations
 
+import functools as _functools
 import types as _types
 from contextlib import contextmanager
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import hybridflow as _hf
 from hybridflow.compat import export as _export
 from hybridflow.compat.adapters import values as _values
+from hybridflow.compat.facade import Facade as _Facade
 from hybridflow.compat.tf import names as _tf_names
 from hybridflow.compat.v1 import (
     datasets as _datasets,
@@ -386,8 +388,36 @@ def _is_inside(value: Any) -> Any:
     return isinstance(value, _types.ModuleType) and value.__name__.startswith(f"{__name__}.")
 
 
+# Of TensorFlow 2, what builds a graph in another way than by a function that records.
+_OF_GRAPHS = {
+    "group": _grouping.group,
+    "no_op": _grouping.no_op,
+    "cond": cond,
+    "case": case,
+    "switch_case": switch_case,
+    "while_loop": while_loop,
+    "map_fn": map_fn,
+    "foldl": foldl,
+    "foldr": foldr,
+    "scan": scan,
+    "name_scope": name_scope,
+    "control_dependencies": control_dependencies,
+}
+
+
+def _either(of_graphs: Any, value: Any) -> Any:
+    """TensorFlow 2's function, or TensorFlow 1's where a graph is open."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return (of_graphs if _graph_stack.is_recording(False) else value)(*args, **kwargs)
+
+    return _Facade(value, call) if isinstance(value, type) else _functools.wraps(value)(call)
+
+
 def _recording(name: str, value: Any) -> Any:
     """A function of ``hybridflow.compat.tf`` as one that records, too, where a graph is open."""
+    if name in _OF_GRAPHS:
+        return _either(_OF_GRAPHS[name], value)
     room, _, last = name.rpartition(".")
     if room not in ("", "math", "nn", "linalg", "random") or not isinstance(value, _types.FunctionType):
         return value
