@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import itertools
 import math
 
 import numpy as np
@@ -21,6 +22,7 @@ from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.core.context import tracing
 from hybridflow.core.tensor import Operators
+from hybridflow.tracing.subtrace import SubTrace
 from hybridflow.tracing.trace import Trace
 
 SUPPORTS_SPARSE_TENSORS = False
@@ -185,6 +187,8 @@ def map(f, xs):
 
 
 def scan(f, init, xs=None, length=None, reverse=False, unroll=1):
+    if not callable(f):
+        raise TypeError(f"`f` should be a callable. Received: f={f}")
     if not isinstance(unroll, bool) and (not isinstance(unroll, int) or unroll < 1):
         raise ValueError(f"`unroll` must be an positive integer or boolean. Received: unroll={unroll}")
     xs = None if xs is None else _tensors(xs)
@@ -215,12 +219,12 @@ def _like(carry, before):
 
 def _made(f, init, xs):
     """What a step of a scan stacks, as symbolic tensors of a trace that is thrown away."""
-    trace = Trace("scan", may_create_variables=True, assumptions=None)
+    region = SubTrace("scan")
 
     def begun(x, inner=False):
-        return trace.argument(TensorType(tuple(x.shape)[1:] if inner else tuple(x.shape), x.dtype), "x")
+        return region.carry(TensorType(tuple(x.shape)[1:] if inner else tuple(x.shape), x.dtype), "x")
 
-    with tracing(trace), StatelessScope():
+    with region.entered(), StatelessScope():
         carry = tree.map_structure(begun, init)
         x = None if xs is None else tree.map_structure(lambda x: begun(x, True), xs)
         y = f(carry, x)[1]
@@ -237,7 +241,11 @@ class _Form:
 
 
 def associative_scan(f, elems, reverse=False, axis=0):
-    return hf.associative_scan(f, _tensors(elems), reverse, axis)
+    elems = _tensors(elems)
+    extents = [x.shape[axis] for x in tree.flatten(elems)]
+    if any(isinstance(n, int) and isinstance(m, int) and n != m for n, m in itertools.pairwise(extents)):
+        raise ValueError(f"Array inputs to associative_scan must have the same first dimension. Received: {extents}")
+    return hf.associative_scan(f, elems, reverse, axis)
 
 
 def scatter(indices, values, shape):

@@ -27,25 +27,31 @@ def cholesky_inverse(a, upper=False):
     return hf.matmul(inverse, other) if upper else hf.matmul(other, inverse)
 
 
-def det(a):
-    return hf.linalg.det(_floats(a))
+def det(x):
+    return hf.linalg.det(_floats(x))
 
 
-def eig(a):
-    return tuple(hf.linalg.eig(_floats(a)))
+def eig(x):
+    return tuple(hf.linalg.eig(_floats(x)))
 
 
-def eigh(a):
-    return tuple(hf.linalg.eigh(_floats(a)))
+def eigh(x):
+    return tuple(hf.linalg.eigh(_floats(x)))
 
 
-def inv(a):
-    return hf.linalg.inv(_floats(a))
+def inv(x):
+    return hf.linalg.inv(_floats(x))
 
 
-def lu_factor(a):
-    factors, pivots = hf.linalg.lu_factor(_floats(a))
-    return factors, convert_to_tensor(pivots, "int32")
+def lu_factor(x):
+    factors, order = hf.linalg.lu_factor(_floats(x))
+    rows, pivots = hf.arange(order.shape[-1]), []
+    now = hf.broadcast_to(rows, order.shape)
+    for i in range(min(factors.shape[-2:])):  # with which row each one was exchanged
+        place = hf.argmax(now == order[..., i : i + 1], axis=-1, keepdims=True)
+        now = hf.where(rows == place, now[..., i : i + 1], hf.where(rows == i, order[..., i : i + 1], now))
+        pivots.append(place)
+    return factors, convert_to_tensor(hf.concat(pivots, axis=-1), "int32")
 
 
 def norm(x, ord=None, axis=None, keepdims=False):

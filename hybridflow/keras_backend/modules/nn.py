@@ -19,8 +19,8 @@ from hybridflow.keras_backend.modules.core import cast, convert_to_tensor
 
 
 def _of(function):
-    def call(x, *args, **kwargs):
-        return function(convert_to_tensor(x), *args, **kwargs)
+    def call(x):
+        return function(convert_to_tensor(x))
 
     return call
 

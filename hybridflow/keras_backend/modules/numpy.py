@@ -184,14 +184,23 @@ less = _of_two(hf.less)
 less_equal = _of_two(hf.less_equal)
 mod = _of_two_tensors(hf.remainder, bool_as="int32")
 fmod = _of_two_tensors(hf.fmod, bool_as="int32")
-bitwise_and = _of_two_tensors(hf.bitwise_and)
-bitwise_or = _of_two_tensors(hf.bitwise_or)
-bitwise_xor = _of_two_tensors(hf.bitwise_xor)
 gcd = _of_two_tensors(hf.gcd)
 lcm = _of_two_tensors(hf.lcm)
 arctan2 = _of_two_tensors(hf.atan2, float)
 logaddexp = _of_two_tensors(hf.logaddexp, float)
 nextafter = _of_two_tensors(hf.nextafter, float)
+
+
+def _bitwise(function):
+    def call(x, y):
+        return function(*_tensors(x, y))
+
+    return _named(call, function)
+
+
+bitwise_and = _bitwise(hf.bitwise_and)
+bitwise_or = _bitwise(hf.bitwise_or)
+bitwise_xor = _bitwise(hf.bitwise_xor)
 
 
 def logaddexp2(x1, x2):
