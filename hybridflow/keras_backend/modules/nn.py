@@ -15,7 +15,7 @@ from keras.src.backend.common.backend_utils import (
 )
 
 import hybridflow as hf
-from hybridflow.keras_backend.modules.core import cast, convert_to_tensor
+from hybridflow.keras_backend.modules.core import cast, convert_to_tensor, scan
 
 
 def _of(function):
@@ -449,11 +449,37 @@ def psnr(x1, x2, max_val):
 
 
 def ctc_loss(target, output, target_length, output_length, mask_index=0):
+    """As other backends of Keras: a label may be the blank's number, and is a label all the same."""
     output = convert_to_tensor(output)
     output = cast(output, backend.result_type(output.dtype, "float32"))
     target = convert_to_tensor(target, "int32")
-    lengths = convert_to_tensor(target_length, "int32"), convert_to_tensor(output_length, "int32")
-    return hf.nn.ctc_loss(target, output, *lengths, logits_time_major=False, blank_index=mask_index)
+    places, steps = convert_to_tensor(target_length, "int32"), convert_to_tensor(output_length, "int32")
+    scores = hf.permute_dims(hf.nn.log_softmax(output), (1, 0, 2))
+    count = scores.shape[0]
+    labels = hf.broadcast_to(target, (count, *target.shape))
+    of_labels, of_blank = hf.take_along_axis(scores, labels, axis=2), scores[..., mask_index : mask_index + 1]
+    never = -1e5  # the logarithm of what hardly ever is
+    repeated = hf.pad(hf.astype(target[:, :-1] == target[:, 1:], output.dtype), [(0, 0), (0, 1)])
+
+    def with_ways(blanks, ways):
+        return hf.concat([blanks[:, :1], hf.logaddexp(blanks[:, 1:], ways)], axis=1)
+
+    def step(before, now):
+        blanks, emitted = before
+        number, said, silent = now
+        ready = with_ways(blanks, emitted + never * repeated)
+        new_emitted = hf.logaddexp(ready[:, :-1], emitted) + said
+        new_blanks = with_ways(ready + silent, emitted + silent + never * (1.0 - repeated))
+        counts = (number < steps)[:, None]
+        return (hf.where(counts, new_blanks, blanks), hf.where(counts, new_emitted, emitted)), None
+
+    first = hf.where(hf.arange(target.shape[1] + 1) == 0, 0.0, never)
+    blanks = hf.astype(hf.broadcast_to(first, (target.shape[0], target.shape[1] + 1)), output.dtype)
+    emitted = hf.full_like(of_labels[0], never)
+    numbers = hf.arange(count, dtype="int32")
+    (blanks, emitted), _ = scan(step, (blanks, emitted), (numbers, of_labels, of_blank))
+    last = with_ways(blanks, emitted)
+    return -hf.take_along_axis(last, hf.astype(places, "int64")[:, None], axis=1)[:, 0]
 
 
 def _greedy(inputs, lengths, merge_repeated, mask_index):
