@@ -164,3 +164,20 @@ def test_inputs_of_unknown_extents_that_meet() -> None:
             model([ones, np.ones((2, 5, 4), "f4")])
     with pytest.raises(ShapeError):
         a + tf.keras.Input((None, 5))
+
+
+def test_old_arguments_of_functions_that_both_have() -> None:
+    old = tf.compat.v1
+    with old.Graph().as_default(), old.Session() as session:
+        x = old.constant([[3.0, 0.0], [4.0, 0.0]])
+        results = {
+            "ReverseSequence": old.reverse_sequence(x, [2, 1], seq_dim=1, batch_dim=0),
+            "L2Normalize": old.math.l2_normalize(x, dim=0),
+            "ReduceEuclideanNorm": old.math.reduce_euclidean_norm(x, reduction_indices=0, keep_dims=True),
+            "CountNonzero": old.count_nonzero(x, reduction_indices=[1]),
+            "Cumprod": old.cumprod(x, axis=1),
+        }
+        assert [result.op.type for result in results.values()] == list(results)
+        values = [value.tolist() for value in session.run(list(results.values()))]
+    assert values[0] == [[0, 3], [4, 0]] and np.allclose(values[1], [[0.6, 0], [0.8, 0]])
+    assert values[2:] == [[[5, 0]], [1, 1], [[3, 0], [4, 0]]]

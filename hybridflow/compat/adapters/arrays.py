@@ -230,7 +230,7 @@ def _split_at(x: Any, sizes: Any, axis: int) -> list[Any]:
     return [hf.take(x, hf.arange(start, end), axis=axis) for start, end in itertools.pairwise(ends)]
 
 
-@tf_export("reverse_sequence")
+@tf_export("reverse_sequence", v1_names={"seq_dim": "seq_axis", "batch_dim": "batch_axis"}, op_type="ReverseSequence")
 def reverse_sequence(
     input: Any, seq_lengths: Any, seq_axis: int | None = None, batch_axis: int | None = None, name: str | None = None
 ) -> Any:

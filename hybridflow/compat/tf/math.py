@@ -16,6 +16,8 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Operators
 from hybridflow.errors import ArgumentError, ShapeError
 
+_OLD = {"keep_dims": "keepdims", "reduction_indices": "axis"}  # TensorFlow 1's names of arguments
+
 
 @tf_export("math.divide", "math.truediv", "divide", "truediv")
 def divide(x: Any, y: Any, name: str | None = None) -> Any:
@@ -103,14 +105,14 @@ def xdivy(x: Any, y: Any, name: str | None = None) -> Any:
     return hf.where(none, 0.0, hf.divide(a, hf.where(none, 1.0, b)))
 
 
-@tf_export("math.reduce_sum", "reduce_sum")
+@tf_export("math.reduce_sum", "reduce_sum", v1_names=_OLD, op_type="Sum")
 def reduce_sum(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.reduce_sum``: in the operand's dtype."""
     x = operand(input_tensor)
     return hf.sum(x, axis=axes(axis), dtype=x.dtype, keepdims=keepdims)
 
 
-@tf_export("math.reduce_prod", "reduce_prod")
+@tf_export("math.reduce_prod", "reduce_prod", v1_names=_OLD, op_type="Prod")
 def reduce_prod(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.reduce_prod``: in the operand's dtype."""
     if isinstance(input_tensor, Extents):
@@ -122,7 +124,7 @@ def reduce_prod(input_tensor: Any, axis: Any = None, keepdims: bool = False, nam
     return hf.prod(x, axis=axes(axis), dtype=x.dtype, keepdims=keepdims)
 
 
-@tf_export("math.reduce_mean", "reduce_mean")
+@tf_export("math.reduce_mean", "reduce_mean", v1_names=_OLD, op_type="Mean")
 def reduce_mean(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.reduce_mean``: of ints it is an int."""
     x = operand(input_tensor)
@@ -134,13 +136,13 @@ def reduce_mean(input_tensor: Any, axis: Any = None, keepdims: bool = False, nam
     return mean if keepdims else hf.squeeze(mean, axes(axis))
 
 
-@tf_export("math.reduce_max", "reduce_max")
+@tf_export("math.reduce_max", "reduce_max", v1_names=_OLD, op_type="Max")
 def reduce_max(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.reduce_max``: of no elements it is the least value of the dtype."""
     return _extreme(hf.max, operand(input_tensor), axes(axis), keepdims, least=True)
 
 
-@tf_export("math.reduce_min", "reduce_min")
+@tf_export("math.reduce_min", "reduce_min", v1_names=_OLD, op_type="Min")
 def reduce_min(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.reduce_min``: of no elements it is the greatest value of the dtype."""
     return _extreme(hf.min, operand(input_tensor), axes(axis), keepdims, least=False)
@@ -158,43 +160,64 @@ def _extreme(reduce: Any, x: Any, axis: Any, keepdims: bool, least: bool) -> Any
     return hf.sum(x, axis=axis, dtype=x.dtype, keepdims=keepdims) + limit  # a sum of none is 0
 
 
-@tf_export("math.reduce_all", "keras.backend.all", "reduce_all")
+@tf_export(
+    "math.reduce_all",
+    "keras.backend.all",
+    "reduce_all",
+    v1_names=_OLD,
+    op_type="All",
+)
 def reduce_all(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.reduce_all``."""
     return hf.all(operand(input_tensor), axis=axes(axis), keepdims=keepdims)
 
 
-@tf_export("math.reduce_any", "keras.backend.any", "reduce_any")
+@tf_export(
+    "math.reduce_any",
+    "keras.backend.any",
+    "reduce_any",
+    v1_names=_OLD,
+    op_type="Any",
+)
 def reduce_any(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.reduce_any``."""
     return hf.any(operand(input_tensor), axis=axes(axis), keepdims=keepdims)
 
 
-@tf_export("math.reduce_std")
+@tf_export("math.reduce_std", v1_names=_OLD)
 def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.math.reduce_std``."""
     return hf.std(operand(input_tensor), axis=axes(axis), keepdims=keepdims)
 
 
-@tf_export("math.reduce_variance")
+@tf_export("math.reduce_variance", v1_names=_OLD)
 def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.math.reduce_variance``."""
     return hf.var(operand(input_tensor), axis=axes(axis), keepdims=keepdims)
 
 
-@tf_export("math.reduce_logsumexp", "reduce_logsumexp")
+@tf_export(
+    "math.reduce_logsumexp",
+    "reduce_logsumexp",
+    v1_names=_OLD,
+    op_type="ReduceLogSumExp",
+)
 def reduce_logsumexp(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.reduce_logsumexp``."""
     return hf.logsumexp(operand(input_tensor), axis=axes(axis), keepdims=keepdims)
 
 
-@tf_export("math.reduce_euclidean_norm")
+@tf_export("math.reduce_euclidean_norm", v1_names=_OLD)
 def reduce_euclidean_norm(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.math.reduce_euclidean_norm``."""
     return hf.linalg.vector_norm(operand(input_tensor), axis=axes(axis), keepdims=keepdims)
 
 
-@tf_export("math.count_nonzero")
+@tf_export(
+    "math.count_nonzero",
+    v1_names={"input_tensor": "input", "keep_dims": "keepdims", "reduction_indices": "axis"},
+    op_type="CountNonzero",
+)
 def count_nonzero(
     input: Any, axis: Any = None, keepdims: bool | None = None, dtype: Any = dtypes.int64, name: str | None = None
 ) -> Any:
@@ -377,7 +400,7 @@ def sigmoid(x: Any, name: str | None = None) -> Any:
     return hf.sigmoid(operand(x))
 
 
-@tf_export("math.l2_normalize", "linalg.l2_normalize", "nn.l2_normalize")
+@tf_export("math.l2_normalize", "linalg.l2_normalize", "nn.l2_normalize", v1_names={"dim": "axis"})
 def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None) -> Any:
     """``tf.math.l2_normalize``: over all axes unless some are given."""
     value = operand(x)
@@ -385,13 +408,13 @@ def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | N
     return hf.multiply(value, hf.rsqrt(hf.maximum(total, epsilon)))
 
 
-@tf_export("math.softmax", "nn.softmax")
+@tf_export("math.softmax", "nn.softmax", v1_names={"dim": "axis"})
 def softmax(logits: Any, axis: int | None = None, name: str | None = None) -> Any:
     """``tf.nn.softmax``."""
     return hf.nn.softmax(operand(logits), axis=-1 if axis is None else axis)
 
 
-@tf_export("math.log_softmax", "nn.log_softmax")
+@tf_export("math.log_softmax", "nn.log_softmax", v1_names={"dim": "axis"})
 def log_softmax(logits: Any, axis: int | None = None, name: str | None = None) -> Any:
     """``tf.nn.log_softmax``."""
     return hf.nn.log_softmax(operand(logits), axis=-1 if axis is None else axis)

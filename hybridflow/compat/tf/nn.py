@@ -418,7 +418,7 @@ def erosion2d(
     return _morphology(value, filters, strides, padding, data_format, dilations, erodes=True)
 
 
-@tf_export("nn.weighted_moments")
+@tf_export("nn.weighted_moments", v1_names={"keep_dims": "keepdims"})
 def weighted_moments(
     x: Any, axes: Any, frequency_weights: Any, keepdims: bool = False, name: str | None = None
 ) -> tuple[Any, Any]:

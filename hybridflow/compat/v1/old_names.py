@@ -36,7 +36,7 @@ segment_max math.segment_max, segment_min math.segment_min, segment_prod math.se
 unsorted_segment_max math.unsorted_segment_max, unsorted_segment_min math.unsorted_segment_min,
 unsorted_segment_prod math.unsorted_segment_prod, unsorted_segment_sqrt_n math.unsorted_segment_sqrt_n,
 matrix_transpose linalg.matrix_transpose, betainc math.betainc, lgamma math.lgamma,
-digamma math.digamma, erfc math.erfc,
+digamma math.digamma, erfc math.erfc, count_nonzero math.count_nonzero, cumprod math.cumprod,
 """
 RENAMED: dict[str, str] = dict(pair.split() for pair in _RENAMED.replace("\n", " ").split(",") if pair.strip())
 

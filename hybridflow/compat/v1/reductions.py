@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import hybridflow as hf
-from hybridflow.compat.tf import linalg as linear, math as maths
+from hybridflow.compat.tf import linalg as linear
 from hybridflow.compat.v1.arguments import as_ints
 from hybridflow.compat.v1.literals import literal
 from hybridflow.compat.v1.recording import Recorded, Sizes, is_symbolic
@@ -62,11 +62,6 @@ for _name, _type in {
     )
 
 
-@op("CountNonzero")
-def count_nonzero(input_tensor: Any, axis: Any = None, keepdims: bool = False, dtype: Any = dtypes.int64) -> Any:
-    return hf.astype(hf.count_nonzero(input_tensor, axis=axis, keepdims=keepdims), dtype)
-
-
 def _arg(function: Callable[..., Any]) -> Callable[..., Any]:
     def apply(input: Any, axis: Any = None, dimension: Any = None, output_type: Any = dtypes.int64) -> Any:
         place = as_ints(dimension if axis is None else axis)
@@ -77,16 +72,6 @@ def _arg(function: Callable[..., Any]) -> Callable[..., Any]:
 
 TABLE["argmax"] = TABLE["arg_max"] = Recorded(_arg(hf.argmax), "ArgMax")
 TABLE["argmin"] = TABLE["arg_min"] = Recorded(_arg(hf.argmin), "ArgMin")
-
-
-@op("Cumsum")
-def cumsum(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False) -> Any:
-    return maths.cumsum(x, axis, exclusive, reverse)
-
-
-@op("Cumprod")
-def cumprod(x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False) -> Any:
-    return maths.cumprod(x, axis, exclusive, reverse)
 
 
 @op("Norm", default="norm")
