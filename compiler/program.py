@@ -23,7 +23,6 @@ Inputs are C-contiguous.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from hybridflow.compiler.ir.extents import (
@@ -36,6 +35,7 @@ from hybridflow.compiler.ir.extents import (
 )
 from hybridflow.compiler.ir.polynomial import Quotient as Quotient
 from hybridflow.compiler.target import Target
+from hybridflow.quick_dataclasses import dataclass
 
 # The words of a host, in order: functions in C's calling convention, then a number.  A program that calls one of them
 # passes the host's own address first.

@@ -9,7 +9,7 @@ their kernels, and are emitted by ``module_builder.py``; so are loops of element
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from hybridflow.compiler.codegen.core.elements import MemoryPlace
@@ -29,6 +29,7 @@ from hybridflow.compiler.codegen.transforms.fft import FourierOperands, emit_fou
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.loops.kernel import Kernel
 from hybridflow.compiler.ops.lowering import FourierTransform, PrefixScan, ScatterAdd, Sort
+from hybridflow.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -22,6 +22,7 @@ import numpy as np
 
 from hybridflow.compiler.ir.results import is_token
 from hybridflow.compiler.ir.types import TensorType
+from hybridflow.quick_dataclasses import dataclass
 
 
 class Effect(enum.Enum):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NoReturn, Union
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.types import TensorType
+from hybridflow.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

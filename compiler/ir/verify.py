@@ -7,7 +7,6 @@ the user's line that the node came from.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from hybridflow.compiler.ir.attributes import attrs_key, same_attrs
@@ -16,6 +15,7 @@ from hybridflow.compiler.ir.graph import MAX_LITERAL_BYTES, Effect, Graph, Liter
 from hybridflow.compiler.ir.results import TupleType, is_token, parts_of
 from hybridflow.compiler.ir.text import node_text, value_names
 from hybridflow.errors import VerifyError
+from hybridflow.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,12 @@ here has been measured: they are what the manuals say of multiprocessors.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hybridflow.compiler.ir.types import Extent, is_static, static_size
 from hybridflow.compiler.loops.tuning import ENOUGH_GROUPS, VECTOR_BYTES, WARP
 from hybridflow.compiler.ops.evaluation_order import K_BLOCK
+from hybridflow.quick_dataclasses import dataclass
 
 DEPTH = 8  # elements along the depth that are in memory of the block at a time
 SYMBOLIC = 1024  # what a symbolic extent is taken for: small enough for tiles of which several fit a multiprocessor

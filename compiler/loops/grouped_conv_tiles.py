@@ -7,11 +7,10 @@ window.  Where that would leave too few threads it has less.  None of the number
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from hybridflow.compiler.ir.types import Extent
 from hybridflow.compiler.loops.tuning import ENOUGH_ON_GPU, MAX_ELEMENTS_PER_THREAD, VECTOR_BYTES
 from hybridflow.compiler.ops.evaluation_order import K_BLOCK
+from hybridflow.quick_dataclasses import dataclass
 
 SUMS = 32  # of a thread: as many registers of 4 bytes
 PRODUCTS = 256  # of a turn, which are written one by one

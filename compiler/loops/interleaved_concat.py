@@ -8,7 +8,6 @@ woven together by shuffles before they are written.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from hybridflow.compiler.index.index_expr import IndexExpr, LoopVar, is_contiguous_along, variable
 from hybridflow.compiler.ir.types import is_static, product, static_size
@@ -16,6 +15,7 @@ from hybridflow.compiler.loops.kernel import IsLeaf, Kernel, accesses
 from hybridflow.compiler.loops.reduction_stages import CostModel, work_of
 from hybridflow.compiler.loops.tuning import MAX_OUTER_VECTORIZED_WORK, MAX_STRIDED_STORE, SHORT_LOOP
 from hybridflow.compiler.ops import Kind
+from hybridflow.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ cheap, else it is kept: in the node's own buffer when it has one, in scratch mem
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from hybridflow.compiler.index.access_maps import access_maps_of
@@ -17,6 +16,7 @@ from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.loops.kernel import IsLeaf, Kernel, accesses
 from hybridflow.compiler.loops.tuning import CHEAP
 from hybridflow.compiler.ops import Kind
+from hybridflow.quick_dataclasses import dataclass
 
 CostModel = Callable[[Node], int]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 from hybridflow.compiler.index.index_expr import (
@@ -65,6 +65,7 @@ from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.evaluation_order import CHUNK, LANES, SUPERCHUNK, TERMS
 from hybridflow.compiler.ops.fold_rules import FoldRules
 from hybridflow.compiler.target import Target
+from hybridflow.quick_dataclasses import dataclass
 
 LEVELS = 3  # of a cascade of partial results (see ``ops.order``), which a column may keep at once
 

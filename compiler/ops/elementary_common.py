@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ops.emitter_protocol import Emit, Operand, Val
+from hybridflow.quick_dataclasses import dataclass
 
 Value = Val
 

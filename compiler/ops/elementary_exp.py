@@ -7,8 +7,6 @@ coefficients).  What differs is how 2**k (1 + r + ...) is put together so that n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
@@ -26,6 +24,7 @@ from hybridflow.compiler.ops.elementary_common import (
     round_shifted,
     squared,
 )
+from hybridflow.quick_dataclasses import dataclass
 
 _LOG2E, _LN2 = 1.4426950408889634, 0.6931471805599453
 

@@ -8,7 +8,6 @@ terms (Tang).  The polynomials are minimax (Remez).  Sums are ordered so that on
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from hybridflow.compiler.ops.elementary_common import (
     whole,
 )
 from hybridflow.compiler.ops.elementary_exp import exp_pair
+from hybridflow.quick_dataclasses import dataclass
 
 # (log(1 + f) - f + f**2 / 2) / f**3 on [sqrt(1/2) - 1, sqrt(2) - 1], to 2**-27.3
 _LOG_F32 = (

@@ -9,7 +9,6 @@ to every multiple of pi/2 too.  The polynomials are minimax (Remez).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -30,6 +29,7 @@ from hybridflow.compiler.ops.elementary_common import (
     two_product,
     two_sum,
 )
+from hybridflow.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,11 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+
+from hybridflow.quick_dataclasses import dataclass
 
 PRIMES = (2, 3, 5, 7, 11, 13)
 MOST_AT_ONCE = 16  # numbers of a butterfly: as many as registers hold

@@ -7,12 +7,12 @@ goes by these descriptions alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Union
 
 from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.ir.types import Extent, Shape
 from hybridflow.compiler.program import Check, HostFunction
+from hybridflow.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Concatenate
 
 import numpy as np
@@ -25,6 +25,7 @@ from hybridflow.compiler.ops.emitter_protocol import ElementSource, Emit, State,
 from hybridflow.compiler.ops.lowering import Lowering
 from hybridflow.compiler.ops.samples import Samples
 from hybridflow.errors import ShapeError
+from hybridflow.quick_dataclasses import dataclass
 
 
 class Kind(enum.Enum):

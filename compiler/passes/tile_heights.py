@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from hybridflow.compiler.ir.extents import Extent, compare
+from hybridflow.quick_dataclasses import dataclass
 
 FEW_UNITS = 8  # panels, or batch entries whose panels go one after another, that threads may share
 MAX_ROWS = 256  # of a panel

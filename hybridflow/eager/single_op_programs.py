@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from hybridflow.core import devices
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.eager import host_ops
 from hybridflow.eager.executable import executable_for
+from hybridflow.quick_dataclasses import dataclass
 from hybridflow.runtime import fork_safe_locks
 from hybridflow.runtime.calls import entry
 from hybridflow.runtime.native.records import MAX_INPUTS

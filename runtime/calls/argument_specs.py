@@ -11,12 +11,13 @@ import struct
 import weakref
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Union
 
 import numpy as np
 
 from hybridflow.compiler.program import Dim, Extent
+from hybridflow.quick_dataclasses import dataclass
 from hybridflow.runtime.dtypes import canonical
 from hybridflow.runtime.native import object_layout
 from hybridflow.runtime.native.records import (

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ctypes
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from hybridflow.errors import ArgumentError
+from hybridflow.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

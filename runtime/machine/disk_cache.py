@@ -18,10 +18,10 @@ import struct
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from hybridflow import flags
+from hybridflow.quick_dataclasses import dataclass
 from hybridflow.runtime import fork_safe_locks
 
 # hashlib and tempfile are imported where they are used: nothing is hashed or written before something is compiled, and

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hybridflow.compiler.program import HOST
+from hybridflow.quick_dataclasses import dataclass
 
 if TYPE_CHECKING:
     from hybridflow.runtime.native.ir_builder import Function

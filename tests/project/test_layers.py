@@ -29,6 +29,7 @@ SUBJECTS = (
             "hybridflow.code_traits",
             "hybridflow.errors",
             "hybridflow.flags",
+            "hybridflow.quick_dataclasses",
             "hybridflow.spans",
         ),
     ),

@@ -23,9 +23,10 @@ with ``noalias`` everywhere forty programs ran, and compiled, as fast as without
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hybridflow.compiler.ir.extents import Extent
+from hybridflow.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.loops import gpu_matmul_tiles
 from hybridflow.compiler.loops.gpu_matmul_tiles import GroupMatmul, TensorCoreTile
 from hybridflow.compiler.ops.evaluation_order import K_BLOCK
+from hybridflow.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

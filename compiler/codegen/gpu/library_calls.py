@@ -7,7 +7,6 @@ for extents and arrays for which the library has nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 
 from hybridflow.compiler.ir import dtypes as dt
@@ -20,6 +19,7 @@ from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.ops.contraction_dims import Contraction, Factor
 from hybridflow.compiler.program import Buffer, LibraryCall, Matrix
 from hybridflow.compiler.target import Target
+from hybridflow.quick_dataclasses import dataclass
 
 LEAST = 1 << 24  # multiplications: below, a launch takes about as long as the product.  Not measured
 LEAST_SIDE = 16  # rows, columns and depth: less makes a product one of vectors, which memory limits

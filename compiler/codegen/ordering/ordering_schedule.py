@@ -4,7 +4,6 @@ one obey, ``f.kernels()`` prints and a golden file pins."""
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
@@ -33,6 +32,7 @@ from hybridflow.compiler.loops.tuning import (
 from hybridflow.compiler.ops.evaluation_order import SCAN_CHUNK
 from hybridflow.compiler.ops.lowering import PrefixScan, ScatterAdd, Sort
 from hybridflow.compiler.target import Target
+from hybridflow.quick_dataclasses import dataclass
 
 # ---- prefix scans
 

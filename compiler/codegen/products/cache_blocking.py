@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from hybridflow.compiler.codegen.core.kernel_builder import KernelBuilder, Ref, lanes_for
 from hybridflow.compiler.codegen.core.operand import UNKNOWN
@@ -33,6 +32,7 @@ from hybridflow.compiler.loops.tuning import (
 )
 from hybridflow.compiler.ops.evaluation_order import K_BLOCK
 from hybridflow.compiler.target import Target
+from hybridflow.quick_dataclasses import dataclass
 
 
 def choose_tile(target: Target, form: PackedFormat, m: Extent, n: Extent, depth: int = K_BLOCK) -> Tile:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from hybridflow.compiler.codegen.products.packed_formats import PackedFormat, mu
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.loops.tuning import CYCLES_PER_WINDOW_TILE
 from hybridflow.compiler.target import Target
+from hybridflow.quick_dataclasses import dataclass
 
 RUN = (
     24  # bytes of an entry in a table of runs: where its first factors begin, how many there are, and where the second

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from hybridflow.compiler.codegen.core.emitter import Emitter
 from hybridflow.compiler.codegen.core.kernel_builder import KernelBuilder, Ref
@@ -18,6 +17,7 @@ from hybridflow.compiler.codegen.products.packed_formats import (
 )
 from hybridflow.compiler.loops.tuning import CACHE_LINE, MAX_CELLS, SUMS_PER_ITERATION
 from hybridflow.compiler.target import Target
+from hybridflow.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True)

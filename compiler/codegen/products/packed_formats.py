@@ -15,7 +15,7 @@ TILES         four bytes, or pairs of bfloat16, in tile registers (tdpbssd, tdpb
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 import numpy as np
@@ -26,6 +26,7 @@ from hybridflow.compiler.codegen.core.llvm_values import Val, type_text
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ops.evaluation_order import K_BLOCK, RUN, by_interleaved_runs
 from hybridflow.compiler.target import Target
+from hybridflow.quick_dataclasses import dataclass
 
 CELL = 4  # bytes
 _LEAST_WIDTH = 4  # cells that an instruction takes

@@ -8,7 +8,7 @@ target.  There is one type for each way: what a schedule says, the modules besid
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import Union
 
@@ -44,6 +44,7 @@ from hybridflow.compiler.loops.tuning import (
 )
 from hybridflow.compiler.ops.evaluation_order import K_BLOCK
 from hybridflow.compiler.target import Target
+from hybridflow.quick_dataclasses import dataclass
 
 
 @dataclass(frozen=True)
