@@ -264,6 +264,7 @@ OPTIONAL = {
 RUNTIME_SEES = (
     "hybridflow.errors",
     "hybridflow.flags",
+    "hybridflow.quick_dataclasses",
     "hybridflow.spans",
     "hybridflow.compiler.program",
     "hybridflow.compiler.target",
