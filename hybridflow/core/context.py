@@ -287,6 +287,14 @@ class _Open(_Replaced):
             pass
 
 
+def return_to(state: State) -> None:
+    """After an exception: be in the state from before what raised it.  Interrupts in quick succession, of which one
+    comes as a block is left, may have left that open."""
+    inside = now()
+    if inside is not state and (inside.trace is not state.trace or inside.tapes != state.tapes):
+        _state.set(state)
+
+
 def users(function: Callable[..., Any], text: str) -> Callable[..., Any]:
     """A function, method or object that code of ours was given earlier and is about to call.
 

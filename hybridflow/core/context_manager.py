@@ -38,6 +38,25 @@ class Block(Generic[T]):
             error.__traceback__ = at
 
 
+class Nested:
+    """One of the blocks of a kind that a thread is in: ``outer`` is the one around it.
+
+    An interrupt that comes as a block is left may leave its generator to the collector, which ends it when the thread
+    is in another block long since: what it would put back then is that one's.
+    """
+
+    __slots__ = ("outer",)
+
+    def __init__(self, outer: Nested | None) -> None:
+        self.outer = outer
+
+    def is_open(self, innermost: Nested | None) -> bool:
+        """Whether the thread that is in ``innermost`` is in this block."""
+        while innermost is not None and innermost is not self:
+            innermost = innermost.outer
+        return innermost is self
+
+
 def block(function: Callable[P, Iterator[T]]) -> Callable[P, Block[T]]:
     """As ``contextlib.contextmanager``, of a generator function that swallows no exceptions."""
 

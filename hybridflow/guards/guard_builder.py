@@ -24,6 +24,7 @@ from hybridflow.autograph.runtime import undo_log
 from hybridflow.autograph.runtime.choices import Choice
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core import pytree
+from hybridflow.core.context_manager import Nested
 from hybridflow.core.shape import Shape
 from hybridflow.core.tensor import Tensor, looked_at
 from hybridflow.effects.runtime_text import RuntimeText
@@ -55,6 +56,7 @@ class _Active(threading.local):
     """The recording that goes on in this thread; None also while a note is taken, which runs code of its own."""
 
     recording: GuardBuilder | None = None
+    innermost: Nested | None = None  # the block in which it goes on
 
 
 active = _Active()

@@ -19,7 +19,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from hybridflow.core.context_manager import block
+from hybridflow.core.context_manager import Nested, block
 from hybridflow.guards.code_ownership import USER, owner_of
 from hybridflow.guards.guard_builder import GuardBuilder, active, set_trace
 from hybridflow.guards.instrumented_code import is_generated, is_instrumented
@@ -84,6 +84,10 @@ def _collection_stops(phase: str, _: object) -> None:
         active.recording, _apart.recording = _apart.recording, None
 
 
+# Python drops an interrupt that comes as a callback of the collector begins, and the callback with it.
+_STOPS = (_collection_stops,) * 3
+
+
 @block
 def _collections_apart() -> Iterator[None]:
     """Record nothing while garbage is collected: ours are the first callback when it starts, the last when it stops."""
@@ -91,7 +95,7 @@ def _collections_apart() -> Iterator[None]:
     with _apart_lock:
         _apart_users += 1
         if _apart_users == 1:
-            gc.callbacks.append(_collection_stops)  # first: a collection may begin right here
+            gc.callbacks.extend(_STOPS)  # first: a collection may begin right here
             gc.callbacks.insert(0, _collection_starts)
     try:
         yield
@@ -100,13 +104,15 @@ def _collections_apart() -> Iterator[None]:
             _apart_users -= 1
             if not _apart_users:
                 gc.callbacks.remove(_collection_starts)
-                gc.callbacks.remove(_collection_stops)
+                for stops in _STOPS:
+                    gc.callbacks.remove(stops)
 
 
 # Python 3.12 and later
 
 _TOOLS = (4, 3, 5)  # ids that no standard tool takes
 _recordings: dict[int, GuardBuilder] = {}  # by thread
+_watched: dict[int, Nested] = {}  # the blocks in which they go on
 _tool_id: int | None = None
 
 
@@ -140,16 +146,21 @@ def _start_traced(code: types.CodeType, offset: int) -> Any:
 def _monitor_code(recording: GuardBuilder) -> Iterator[None]:
     monitoring: Any = sys.monitoring  # type: ignore[attr-defined]
     tool, thread = _tool(), threading.get_ident()
-    before = _recordings.get(thread)
-    _recordings[thread] = recording
+    # Where nothing is recorded around it, what is there was left behind by an interrupt.
+    outer = None if active.innermost is None else _watched.get(thread)
+    before, here = None if outer is None else _recordings.get(thread), Nested(outer)
+    _recordings[thread], _watched[thread] = recording, here
     if len(_recordings) == 1:
         monitoring.set_events(tool, monitoring.events.PY_START)
     try:
         yield
     finally:
-        if before is not None:
-            _recordings[thread] = before
+        if not here.is_open(_watched.get(thread)):
+            pass
+        elif before is not None and outer is not None:
+            _recordings[thread], _watched[thread] = before, outer
         else:
+            _watched.pop(thread, None)
             _recordings.pop(thread, None)
             if not _recordings:
                 monitoring.set_events(tool, 0)

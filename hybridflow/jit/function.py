@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, Ty
 from hybridflow import config, spans
 from hybridflow.core import interop, layer_context, pytree, transaction
 from hybridflow.core.call_binding import Binder, name_of
-from hybridflow.core.context import current, now
+from hybridflow.core.context import current, now, return_to
 from hybridflow.eager import nan_checks
 from hybridflow.errors import ArgumentError, ArgumentTypeError, TraceError, entered, of_user
 from hybridflow.jit import inspection
@@ -103,8 +103,8 @@ class Function(Dispatcher, Generic[P, R]):
             return self._call_in_python(args, kwargs)
 
     def _call_in_python(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        state = now()
         try:
-            state = now()
             if state.trace is not None or config.functions_run_eagerly():
                 return self._run_inline(args, kwargs)
             if state.narrow is not None:
@@ -134,6 +134,7 @@ class Function(Dispatcher, Generic[P, R]):
                 raise  # of the function that is traced
             return self._call_sized(args, kwargs)
         except BaseException as error:
+            return_to(state)
             raise of_user(error)  # noqa: B904  # the very error
         if variant is None:
             return result

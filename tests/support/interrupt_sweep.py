@@ -37,7 +37,7 @@ import numpy as np
 import hybridflow as hf
 from hybridflow.autograph.runtime import state as flow
 from hybridflow.core import transaction
-from hybridflow.core.context import now, reasons
+from hybridflow.core.context import busy, everywhere, now, reasons
 from hybridflow.guards.guard_builder import active
 from hybridflow.runtime import uninterruptible
 
@@ -144,7 +144,8 @@ class Work:
     # ---- what has to hold then
 
     def check(self) -> None:
-        assert now().trace is None and not now().tapes and reasons.none_here(), "a trace or a tape is open"
+        assert now().trace is None and not now().tapes, "a trace or a tape is open"
+        assert reasons.none_here(), f"{busy.value} states are counted, {everywhere.value} of them of all contexts"
         k = self.next()
         assert hf.function(lambda x: x * k)(self.x)[1, 2].item() == 0.75 * k, "a wrong value of a new function"
         assert active.recording is None and flow.active.scope is None, "reads are recorded"

@@ -61,7 +61,7 @@ from hybridflow.autograph.runtime.mutable_locations import (
 from hybridflow.autograph.runtime.tensor_range import TensorRange
 from hybridflow.autograph.transform.instrument import OPERATORS
 from hybridflow.compiler.ir.extents import Dim
-from hybridflow.core.context_manager import block
+from hybridflow.core.context_manager import Nested, block
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.effects import runtime_text
@@ -628,13 +628,15 @@ RECORDER = Recorder()
 @block
 def recording_to(recording: GuardBuilder) -> Iterator[None]:
     """Note in ``recording`` what the current thread reads."""
-    before, active.recording = active.recording, recording
+    before, here = active.recording, Nested(active.innermost)
     try:
+        active.innermost, active.recording = here, recording
         yield
         if active.recording is not recording:
             recording.reason("was not recorded to its end", "report this: it is a defect of hybridflow")
     finally:
-        active.recording = before
+        if here.is_open(active.innermost):
+            active.innermost, active.recording = here.outer, before
 
 
 object_trees.is_users_class.append(is_users_class)

@@ -10,7 +10,7 @@ from typing import Any
 
 from hybridflow.autograph.runtime import diagnostics
 from hybridflow.autograph.runtime.try_ranges import TryRange
-from hybridflow.core.context_manager import block
+from hybridflow.core.context_manager import Nested, block
 from hybridflow.errors import TraceError
 from hybridflow.runtime.fork_safe_locks import thread_states, trace_states
 
@@ -54,6 +54,7 @@ class _Active(threading.local, _Run):
         self.changes = 0  # how often something was changed in place
         self.refusal: TraceError | None = None  # nobody catches it
         self.passing: BaseException | None = None  # what came through a ``finally`` that ran for it
+        self.innermost: Nested | None = None  # the block of ``converting`` that it is in
         self.left: Any = None  # what names of functions around held when a function returned, if a tensor decided
 
 
@@ -67,11 +68,14 @@ def converting() -> Iterator[None]:
     """One run of converted code.  What is wrong with names that branches bind is said when they are read."""
     new = vars(_Run(active.handlers))
     before = {name: getattr(active, name) for name in new}
-    vars(active).update(new)
+    here = Nested(active.innermost)
     try:
+        active.innermost = here
+        vars(active).update(new)
         yield
     except BaseException as error:
-        _leave_all(before["scope"])
+        if here.is_open(active.innermost):
+            _leave_all(before["scope"])
         if not isinstance(error, Exception):
             raise
         begun = _original_error(error)
@@ -80,8 +84,10 @@ def converting() -> Iterator[None]:
             raise
         raise explained from None
     finally:
-        vars(active).update(before)
-        active.left = active.refusal = active.passing = None
+        if here.is_open(active.innermost):
+            active.innermost = here.outer
+            vars(active).update(before)
+            active.left = active.refusal = active.passing = None
 
 
 def _leave_all(outer: object) -> None:

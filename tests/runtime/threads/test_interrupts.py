@@ -5,21 +5,28 @@ from __future__ import annotations
 import contextlib
 import dis
 import functools
+import gc
 import itertools
 import os
 import sys
 import types
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
 import hybridflow as hf
 from hybridflow.autodiff import tape
+from hybridflow.autograph.runtime import state as flow
 from hybridflow.core import context, context_manager, devices, tier_up, transaction
 from hybridflow.core.context import current, suspended
+from hybridflow.core.context_manager import Block
 from hybridflow.errors import of_user
 from hybridflow.guards import untracked_code
+from hybridflow.guards.guard_builder import active
 from hybridflow.runtime.calls import entry, variable_locks
+from hybridflow.tracing.trace import Trace
 from tests.support.paths import ROOT
 
 WHERE = {os.path.basename(module.__file__ or "") for module in (tape, context, devices, transaction, variable_locks)}
@@ -218,3 +225,102 @@ def test_calls_are_watched_no_more_after_an_interrupt_at_the_end_of_a_trace(monk
     kept.clear()
     assert sys.gettrace() is before
     assert hf.function(lambda x: x + 1)(hf.constant(1.0)) == 2.0
+
+
+@contextlib.contextmanager
+def in_the_midst(number: int, act: Callable[[], object]) -> Iterator[None]:
+    """Have ``act`` called as a trace of the block records its op of that number."""
+    ops = itertools.count(1)
+
+    def look(frame: types.FrameType, event: str, argument: object) -> None:
+        if event == "call" and frame.f_code is Trace.record.__code__ and next(ops) == number:
+            act()
+
+    before = sys.getprofile()
+    sys.setprofile(look)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)
+
+
+def counted(x: hf.Tensor) -> hf.Tensor:
+    total = hf.zeros(())
+    if hf.sum(x) > 1:
+        total = total + 1
+        y = total * 2
+        if hf.sum(x) > 2:
+            total = y + 1
+    return total
+
+
+@pytest.mark.parametrize("number", range(1, 8))
+def test_a_block_that_ends_in_the_midst_of_another_trace(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """An interrupt comes as the block of a trace is left, whose generator ends when nobody holds it any more."""
+    kept: list[Any] = []
+    leave = Block.__exit__
+
+    def leaving(self: Block[Any], kind: Any, error: Any, at: Any) -> None:
+        if isinstance(error, Interrupt):
+            kept.append(self)
+            raise Interrupt
+        leave(self, kind, error, at)
+
+    def interrupted(x: hf.Tensor) -> hf.Tensor:
+        raise Interrupt
+
+    with monkeypatch.context() as patches:
+        patches.setattr(Block, "__exit__", leaving)
+        with pytest.raises(Interrupt):
+            hf.function(interrupted)(hf.ones(2))
+    assert kept
+    f = hf.function(counted)
+    with in_the_midst(number, kept.clear):
+        assert f(hf.ones(3)).item() == 3.0
+    assert f(hf.ones(2)).item() == 1.0
+    assert not kept and active.recording is None and flow.active.scope is None
+
+
+def test_an_interrupt_as_the_end_of_a_collection_is_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Python drops it, and what was to be done there."""
+    dropped: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda found: dropped.append(found.exc_type))
+
+    def interrupt(*_: object) -> None:
+        raise Interrupt
+
+    def collect() -> None:
+        at = gc.callbacks.index(untracked_code._collection_stops)
+        before, gc.callbacks[at] = gc.callbacks[at], interrupt
+        gc.collect()
+        gc.callbacks[at] = before
+
+    with caplog.at_level("WARNING", "hybridflow"), in_the_midst(3, collect):
+        assert hf.function(counted)(hf.ones(3)).item() == 3.0
+    assert dropped and set(dropped) == {Interrupt}
+    assert not any("was not recorded" in record.getMessage() for record in caplog.records)
+
+
+def test_two_interrupts_as_a_trace_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second one comes before the block of the trace is left: the call leaves it."""
+    leave = context._Begun.__exit__
+    late: list[Any] = []
+
+    def leaving(self: Any, *error: Any) -> None:
+        if error[0] is Interrupt and not late:
+            late.append(self)
+            raise Interrupt
+        leave(self, *error)
+
+    def interrupted(x: hf.Tensor) -> hf.Tensor:
+        raise Interrupt
+
+    monkeypatch.setattr(context._Begun, "__exit__", leaving)
+    with pytest.raises(Interrupt):
+        hf.function(interrupted)(hf.ones(2))
+    assert late and context.now().trace is None
+    late[0]._handlers.__exit__(None, None, None)
+    late.clear()
+    assert hf.function(counted)(hf.ones(3)).item() == 3.0 and context.reasons.none_here()
