@@ -256,6 +256,7 @@ OPTIONAL = {
     "hybridflow.models.graphviz": {"pydot"},
     "hybridflow.onnx.library": {"onnx"},
     "hybridflow.serving.grpc_messages": {"google"},
+    "hybridflow.serving.http_protocol": {"uvicorn"},
     "hybridflow.serving.protocol": {"orjson"},
     "hybridflow.runtime.cuda.cublaslt": {"cuda", "nvmath"},
     "hybridflow.summary.events": {"tensorboardX"},

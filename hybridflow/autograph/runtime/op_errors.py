@@ -42,7 +42,7 @@ def _in_range(op: Any, inputs: Sequence[Tensor], attrs: Attrs) -> tuple[Tensor, 
         return None
     low, high = (scalar(extent, indices.dtype, op.name) for extent in (-size, size))
     ok = elementwise.logical_and(elementwise.greater_equal(indices, low), elementwise.less(indices, high))
-    return _all(ok), IndexRangeError(op.name, indexing._message(x.type, axis))
+    return _all(ok), IndexRangeError(op.name, indexing._message(x.shape, axis))
 
 
 def _divides(op: Any, inputs: Sequence[Tensor], attrs: Attrs) -> tuple[Tensor, BaseException] | None:
