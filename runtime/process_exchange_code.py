@@ -114,13 +114,6 @@ def _half(f: Function, group: ir.Value, rank: ir.Value, number: ir.Value) -> ir.
     return f.at(box, f.b.mul(f.b.and_(number, i64(1)), _group(f, group, HALF)))
 
 
-def _pause(f: Function) -> None:
-    if platform.machine() in ("x86_64", "AMD64"):
-        f.call("llvm.x86.sse2.pause", VOID)
-    elif platform.machine() in ("aarch64", "arm64"):
-        f.call("llvm.aarch64.hint", VOID, i32(1))
-
-
 def _copy(f: Function, target: ir.Value, source: ir.Value, size: ir.Value) -> None:
     f.call("memcpy", PTR, target, source, size)
 
@@ -247,7 +240,7 @@ def _round(module: Module) -> None:
         spins = f.local(I64)
         f.set(spins, _group(f, group, SPINS))
         with f.loop(lambda: f.b.and_(f.b.icmp_signed(">", f.get(spins, I64), i64(0)), _behind(f, slot, number))):
-            _pause(f)
+            f.pause()
             f.set(spins, f.b.sub(f.get(spins, I64), i64(1)))
         with f.b.if_then(_behind(f, slot, number)):
             state = f.call("wait_for", I64, group, peer, number, polls)

@@ -155,7 +155,7 @@ class IndexExpr(Polynomial):
         return {atom: from_products(products) for atom, products in parts.items()}
 
     def depends_on(self, var: LoopVar) -> bool:
-        return any(_atom_depends(atom, var) for atom in self.atoms)
+        return any(atom_depends(atom, var) for atom in self.atoms)
 
     def coefficient(self, var: LoopVar) -> int | None:
         """The constant factor of ``var``: 0 when absent, None when it is symbolic or hidden inside another atom."""
@@ -165,7 +165,7 @@ class IndexExpr(Polynomial):
                 if names:
                     return None
                 result += factor
-            elif _atom_depends(atom, var):
+            elif atom_depends(atom, var):
                 return None
         return result
 
@@ -253,7 +253,7 @@ def as_index(value: IndexExpr | int | Dim) -> IndexExpr:
     return IndexExpr(dict(value.terms)) if isinstance(value, Dim) else constant(value)
 
 
-def _atom_depends(atom: Atom, var: LoopVar) -> bool:
+def atom_depends(atom: Atom, var: LoopVar) -> bool:
     if isinstance(atom, (Quotient, Remainder)):
         return atom.value.depends_on(var)
     # A run-time value was computed inside the innermost loop.

@@ -195,6 +195,11 @@ class Graph:
         """Outputs, then updates in input order: everything that must be computed."""
         return self.outputs + tuple(self.updates[i] for i in sorted(self.updates))
 
+    @property
+    def arguments(self) -> list[Node]:
+        """Those of the inputs that are arguments of the function."""
+        return [node for node in self.inputs if node.attrs["role"] is Role.ARGUMENT]
+
     @cached_property
     def may_raise(self) -> bool:
         """Whether running it may fail a check."""

@@ -1,8 +1,9 @@
-"""Fused multiply-add in NumPy, rounded once: what the twins of orders are made of."""
+"""Fused multiply-add in NumPy, rounded once, of which the references of summation orders are made."""
 
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -69,14 +70,14 @@ def _two_sum(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return total, np.asarray((a - (total - other)) + (b - other))
 
 
-def _two_product(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The rounded product, and what rounding took away, where nothing over- or underflows."""
+def two_product(a: Any, b: Any) -> tuple[Any, Any]:
+    """The rounded product, and what rounding took away, where nothing over- or underflows (Dekker)."""
     (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
     product = a * b
     return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
-def _halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _halves(x: Any) -> tuple[Any, Any]:
     scaled = x * (2.0**27 + 1)
     high = scaled - (scaled - x)
     return high, x - high
@@ -85,7 +86,7 @@ def _halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _fma_double(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     """Sums of a product's two halves and c, the small ones rounded to odd; exactly where exponents are extreme."""
     a, b, c = (np.ascontiguousarray(x) for x in np.broadcast_arrays(a, b, c))
-    product, low = _two_product(a, b)
+    product, low = two_product(a, b)
     plain = np.where(np.isfinite(a) & np.isfinite(b) & ~np.isfinite(c), c, product + c)  # no product is infinite
     small, smaller = _two_sum(c, low)
     high, rest = _two_sum(product, small)

@@ -22,6 +22,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from hybridflow.compiler.ops.exact_fma import two_product
 from hybridflow.quick_dataclasses import dataclass
 
 PRIMES = (2, 3, 5, 7, 11, 13)
@@ -123,7 +124,7 @@ def _cos_sin(distance: np.ndarray, of: int, dtype: np.dtype[Any]) -> tuple[np.nd
 
     x, size = distance.astype(np.float64), np.float64(of)
     high = x / size
-    product, rest = _exact_product(high, size)
+    product, rest = two_product(high, size)
     quarter_turn = np.float64(math.pi / 2), np.float64(6.123233995736766e-17)
     angle = _product((high, ((x - product) - rest) / size), quarter_turn)
     high, low = _product(angle, angle)
@@ -137,20 +138,6 @@ def _cos_sin(distance: np.ndarray, of: int, dtype: np.dtype[Any]) -> tuple[np.nd
 
 
 _Double = tuple[Any, Any]  # a number as the sum of two of float64, of which the second is a rounding error of the first
-_HALVES = np.float64(2**27 + 1)
-
-
-def _exact_product(a: Any, b: Any) -> _Double:
-    """The product as a sum of two numbers (Dekker)."""
-    (a1, a2), (b1, b2) = _halves(a), _halves(b)
-    product = a * b
-    return product, ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2
-
-
-def _halves(a: Any) -> _Double:
-    scaled = _HALVES * a
-    high = scaled - (scaled - a)
-    return high, a - high
 
 
 def _normal(high: Any, low: Any) -> _Double:
@@ -159,7 +146,7 @@ def _normal(high: Any, low: Any) -> _Double:
 
 
 def _product(a: _Double, b: _Double) -> _Double:
-    high, low = _exact_product(a[0], b[0])
+    high, low = two_product(a[0], b[0])
     return _normal(high, low + (a[0] * b[1] + a[1] * b[0]))
 
 

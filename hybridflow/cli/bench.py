@@ -21,7 +21,6 @@ from hybridflow.cli import machine_peaks, measure, output, programs, target as c
 from hybridflow.cli.machine_peaks import Limits
 from hybridflow.cli.measure import Timing
 from hybridflow.compiler.ir.extents import Dim, value_at
-from hybridflow.compiler.ir.graph import Role
 from hybridflow.compiler.loops.buffer_assignment import byte_size
 from hybridflow.errors import ArgumentError
 from hybridflow.jit.concrete_function import ConcreteFunction
@@ -190,7 +189,7 @@ def _bytes(concrete: ConcreteFunction, arguments: Sequence[hf.Tensor]) -> tuple[
     graph = concrete.graph
     dims: dict[str, int] = {}  # symbolic extents
     tensors = hf.tree.leaves(list(arguments))
-    for node, tensor in zip((n for n in graph.inputs if n.attrs["role"] is Role.ARGUMENT), tensors):
+    for node, tensor in zip(graph.arguments, tensors):
         dims.update((e.symbol, size) for e, size in zip(node.shape, tensor.shape) if isinstance(e, Dim) and e.symbol)
     sizes = [value_at(byte_size(node), dims) for node in graph.inputs]
     written = sum(value_at(byte_size(node), dims) for node in graph.outputs)

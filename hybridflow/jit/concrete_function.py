@@ -202,7 +202,7 @@ class ConcreteFunction:
 
     def _pairs(self, tensors: Sequence[Any]) -> list[tuple[Extent, Extent]]:
         """The extents of tensor arguments, each with that for which the trace was made."""
-        types = [node.type.shape for node in self.graph.inputs if node.attrs["role"] is Role.ARGUMENT]
+        types = [node.type.shape for node in self.graph.arguments]
         return [pair for x, wanted in zip(tensors, types) for pair in zip(_shape_of(x), wanted)]
 
     def _sizes(self, tensors: Sequence[Any]) -> dict[str, Extent]:

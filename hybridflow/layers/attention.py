@@ -17,7 +17,7 @@ from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import cast
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError
 from hybridflow.layers.basic import positive
-from hybridflow.layers.layer import Layer, check_last_extent, last_extent
+from hybridflow.layers.layer import Layer, check_last_extent, check_rate, last_extent
 from hybridflow.nn.attention import attention
 
 
@@ -81,8 +81,7 @@ class MultiHeadAttention(Layer, one_tensor=True):
         self.num_heads, self.key_dim = positive(num_heads, "num_heads", self), positive(key_dim, "key_dim", self)
         self.value_dim = self.key_dim if value_dim is None else positive(value_dim, "value_dim", self)
         self.output_shape = None if output_shape is None else positive(output_shape, "output_shape", self)
-        if not 0 <= dropout < 1:
-            raise ArgumentError(self.name, f"dropout is {dropout!r}; it must be at least 0 and less than 1.")
+        check_rate(self, "dropout", dropout)
         self.dropout, self.use_bias, self.seed = float(dropout), bool(use_bias), seed
         self._settle("kernel", kernel_initializer, kernel_regularizer, kernel_constraint)
         self._settle("bias", bias_initializer, bias_regularizer, bias_constraint)

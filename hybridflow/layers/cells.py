@@ -14,7 +14,7 @@ from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError
 from hybridflow.layers.activation_functions import activation as activation_of
 from hybridflow.layers.basic import positive
-from hybridflow.layers.layer import Layer, as_layer, check_last_extent, last_extent
+from hybridflow.layers.layer import Layer, as_layer, check_last_extent, check_rate, last_extent
 from hybridflow.nn.functional import dropout as dropped
 
 Project = Callable[[Any], Any]
@@ -61,8 +61,7 @@ class Cell(Layer, one_tensor=True):
         self._settle("recurrent", recurrent_initializer, recurrent_regularizer, recurrent_constraint)
         self._settle("bias", bias_initializer, bias_regularizer, bias_constraint)
         for name, rate in (("dropout", dropout), ("recurrent_dropout", recurrent_dropout)):
-            if not 0 <= rate < 1:
-                raise ArgumentError(self.name, f"{name} is {rate!r}; it must be at least 0 and less than 1.")
+            check_rate(self, name, rate)
         self.dropout, self.recurrent_dropout, self.seed = float(dropout), float(recurrent_dropout), seed
         self.generator = None if seed is None else random.Generator(seed)
 
@@ -97,8 +96,8 @@ class Cell(Layer, one_tensor=True):
     def prepared(self, batch: Any, training: bool | None) -> tuple[Project, Step]:
         """What is done to inputs, of one step or of all at once, and what then is done at each: for one sequence, with
         what is dropped chosen now."""
-        of_inputs = self._dropping(self.dropout, (batch, self.kernel.shape[0]), training)
-        of_states = self._dropping(self.recurrent_dropout, (batch, self.units), training)
+        of_inputs = dropout_mask(self, self.dropout, (batch, self.kernel.shape[0]), training)
+        of_states = dropout_mask(self, self.recurrent_dropout, (batch, self.units), training)
 
         def project(inputs: Any) -> Any:
             check_last_extent(self, inputs, self.kernel.shape[0])
@@ -110,11 +109,6 @@ class Cell(Layer, one_tensor=True):
 
         return project, step
 
-    def _dropping(self, rate: float, shape: tuple[Any, ...], training: bool | None) -> Any:
-        if not training or not rate:
-            return None
-        return dropped(ones(shape, dtype=self.compute_dtype), rate, generator=self.generator)
-
     def _projected(self, inputs: Any) -> Any:
         """``[..., features]`` to what a step needs of them."""
         out = inputs @ self.kernel
@@ -124,6 +118,13 @@ class Cell(Layer, one_tensor=True):
         """For subclasses: output and new states, from the projected input, the first state less what is dropped of it,
         and the states."""
         raise NotImplementedError(f"{type(self).__name__} has to define _step(self, projected, seen, states)")
+
+
+def dropout_mask(cell: Any, rate: float, shape: tuple[Any, ...], training: bool | None) -> Any:
+    """What a cell multiplies by at all steps; None where nothing is dropped."""
+    if not training or not rate:
+        return None
+    return dropped(ones(shape, dtype=cell.compute_dtype), rate, generator=cell.generator)
 
 
 class SimpleRNNCell(Cell):

@@ -7,19 +7,18 @@ from typing import Any
 
 from hybridflow import initializers
 from hybridflow.array import random
-from hybridflow.array.creation import ones, zeros
+from hybridflow.array.creation import zeros
 from hybridflow.array.shapes import concat, reshape, split
 from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.core.variable import Variable
-from hybridflow.errors import ArgumentError, ShapeError
+from hybridflow.errors import ShapeError
 from hybridflow.layers.activation_functions import activation as activation_of, name_of_activation
 from hybridflow.layers.basic import positive
-from hybridflow.layers.cells import Project, Step
-from hybridflow.layers.layer import Layer
+from hybridflow.layers.cells import Project, Step, dropout_mask
+from hybridflow.layers.layer import Layer, check_rate
 from hybridflow.layers.recurrent import REMEMBERING, RNN, split_arguments
 from hybridflow.layers.window_arguments import WindowLayer
 from hybridflow.nn.convolution import convolved
-from hybridflow.nn.functional import dropout as dropped
 
 
 class ConvLSTMCell(WindowLayer, one_tensor=True):
@@ -75,8 +74,7 @@ class ConvLSTMCell(WindowLayer, one_tensor=True):
         self._settle("recurrent", recurrent_initializer, recurrent_regularizer, recurrent_constraint)
         self._settle("bias", bias_initializer, bias_regularizer, bias_constraint)
         for name, rate in (("dropout", dropout), ("recurrent_dropout", recurrent_dropout)):
-            if not 0 <= rate < 1:
-                raise ArgumentError(self.name, f"{name} is {rate!r}; it must be at least 0 and less than 1.")
+            check_rate(self, name, rate)
         self.dropout, self.recurrent_dropout, self.seed = float(dropout), float(recurrent_dropout), seed
         self.generator = None if seed is None else random.Generator(seed)
 
@@ -127,8 +125,8 @@ class ConvLSTMCell(WindowLayer, one_tensor=True):
 
     def prepared(self, batch: Any, training: bool | None) -> tuple[Project, Step]:
         """What is done to inputs, of one step or of all at once, and what then is done at each."""
-        of_inputs = self._dropping(self.dropout, (batch, *self._input_shape), training)
-        of_states = self._dropping(self.recurrent_dropout, (batch, *self._out_shape), training)
+        of_inputs = dropout_mask(self, self.dropout, (batch, *self._input_shape), training)
+        of_states = dropout_mask(self, self.recurrent_dropout, (batch, *self._out_shape), training)
 
         def project(inputs: Any) -> Any:
             seen = inputs if of_inputs is None else inputs * of_inputs
@@ -156,11 +154,6 @@ class ConvLSTMCell(WindowLayer, one_tensor=True):
             return out
         last = self.data_format == "channels_last"
         return out + (self.bias if last else reshape(self.bias, (-1, *(1,) * self._places)))
-
-    def _dropping(self, rate: float, shape: tuple[Any, ...], training: bool | None) -> Any:
-        if not training or not rate:
-            return None
-        return dropped(ones(shape, dtype=self.compute_dtype), rate, generator=self.generator)
 
     def get_config(self) -> dict[str, Any]:
         names = "filters", "kernel_size", "strides", "padding", "dilation_rate", "use_bias", "unit_forget_bias"

@@ -13,7 +13,7 @@ from hybridflow.array.shapes import expand_dims, matrix_transpose
 from hybridflow.compiler.ir import dtypes
 from hybridflow.eager.operands import cast
 from hybridflow.errors import ArgumentError, ShapeError
-from hybridflow.layers.layer import Layer, last_extent
+from hybridflow.layers.layer import Layer, check_rate, last_extent
 from hybridflow.nn.functional import dropout, softmax
 
 
@@ -25,8 +25,7 @@ class _Attention(Layer):
 
     def __init__(self, use_scale: bool, dropout: float, seed: int | None, **options: Any) -> None:
         super().__init__(**options)
-        if not 0 <= dropout < 1:
-            raise ArgumentError(self.name, f"dropout is {dropout!r}; it must be at least 0 and less than 1.")
+        check_rate(self, "dropout", dropout)
         self.use_scale, self.dropout, self.seed = bool(use_scale), float(dropout), seed
         self.generator = None if seed is None else random.Generator(seed)
 

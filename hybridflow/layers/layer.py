@@ -535,6 +535,12 @@ def describe(value: Any) -> Any:
     return description(value) if isinstance(value, Configured) else value
 
 
+def check_rate(layer: Layer, name: str, rate: float) -> None:
+    """Raise ArgumentError where the fraction that an argument says to drop is none."""
+    if not 0 <= rate < 1:
+        raise ArgumentError(layer.name, f"{name} is {rate!r}; it must be at least 0 and less than 1.")
+
+
 def as_layer(layer: Any) -> Any:
     """The layer that ``describe`` described, made of a class that there is; anything else is itself.
 

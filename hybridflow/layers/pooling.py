@@ -8,9 +8,9 @@ from hybridflow.array.elementwise import where
 from hybridflow.array.reductions import max, mean, sum
 from hybridflow.array.shapes import broadcast_to, expand_dims
 from hybridflow.eager.operands import cast
-from hybridflow.errors import ArgumentError, ShapeError
+from hybridflow.errors import ArgumentError
 from hybridflow.layers.layer import Layer
-from hybridflow.layers.window_arguments import WindowLayer
+from hybridflow.layers.window_arguments import WindowLayer, check_ndim
 from hybridflow.nn.pooling import average, largest
 
 
@@ -33,8 +33,7 @@ class _GlobalPooling(Layer):
         return tuple(range(first, first + self._places))
 
     def _check(self, inputs: Any) -> None:
-        if inputs.ndim != self._places + 2:
-            raise ShapeError(self.name, f"the input is {inputs.type}; it must have {self._places + 2} axes.")
+        check_ndim(self, inputs, self._places + 2)
 
 
 class _GlobalAverage(_GlobalPooling, one_tensor=True):

@@ -8,7 +8,7 @@ from typing import Any
 from hybridflow.array import random
 from hybridflow.array.elementwise import where
 from hybridflow.errors import ArgumentError, ShapeError
-from hybridflow.layers.layer import Layer
+from hybridflow.layers.layer import Layer, check_rate
 from hybridflow.layers.window_arguments import format_of
 
 
@@ -73,8 +73,7 @@ class GaussianDropout(_Noise):
 
     def __init__(self, rate: float, seed: int | None = None, **options: Any) -> None:
         super().__init__(seed, **options)
-        if not 0 <= rate < 1:
-            raise ArgumentError(self.name, f"rate is {rate!r}; it must be at least 0 and less than 1.")
+        check_rate(self, "rate", rate)
         self.rate = float(rate)
 
     def disturbed(self, inputs: Any, source: random.Generator) -> Any:
@@ -89,8 +88,7 @@ class _SpatialDropout(_Noise):
 
     def __init__(self, rate: float, seed: int | None = None, **options: Any) -> None:
         super().__init__(seed, **options)
-        if not 0 <= rate < 1:
-            raise ArgumentError(self.name, f"rate is {rate!r}; it must be at least 0 and less than 1.")
+        check_rate(self, "rate", rate)
         self.rate = float(rate)
 
     def disturbed(self, inputs: Any, source: random.Generator) -> Any:
@@ -193,8 +191,7 @@ class AlphaDropout(_Noise):
 
     def __init__(self, rate: float, noise_shape: Any = None, seed: int | None = None, **options: Any) -> None:
         super().__init__(seed, **options)
-        if not 0 <= rate < 1:
-            raise ArgumentError(self.name, f"rate is {rate!r}; it must be at least 0 and less than 1.")
+        check_rate(self, "rate", rate)
         self.rate, self.noise_shape = float(rate), noise_shape
 
     def disturbed(self, inputs: Any, source: random.Generator) -> Any:

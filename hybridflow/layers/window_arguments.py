@@ -18,6 +18,12 @@ def format_of(data_format: str | None, layer: Layer) -> str:
     return data_format or "channels_last"
 
 
+def check_ndim(layer: Layer, inputs: Any, ndim: int) -> None:
+    """Raise ShapeError where the input has another number of axes."""
+    if inputs.ndim != ndim:
+        raise ShapeError(layer.name, f"the input is {inputs.type}; it must have {ndim} axes.")
+
+
 class WindowLayer(Layer):
     """A layer whose inputs are ``[batch, *places, channels]``, or with ``data_format="channels_first"``
     ``[batch, channels, *places]``; ``_places`` counts the axes of a place."""
@@ -33,8 +39,7 @@ class WindowLayer(Layer):
         return -1 if self.data_format == "channels_last" else 1
 
     def _check(self, inputs: Any) -> None:
-        if inputs.ndim != self._places + 2:
-            raise ShapeError(self.name, f"the input is {inputs.type}; it must have {self._places + 2} axes.")
+        check_ndim(self, inputs, self._places + 2)
 
     def _around(self, pairs: Any) -> list[tuple[int, int]]:
         """Numbers for the places, with none for the batch and the channels, in the order of the input's axes."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 from hybridflow.array.shapes import moveaxis
+from hybridflow.autodiff.functional import named
 from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.ops.batching_rules import axis_to_front
 from hybridflow.control.loop_state import is_value
@@ -80,7 +80,7 @@ def vmap(
         leaf_axes = spread("vmap", axes, args, "in_axes", "arguments") + [0] * len(pytree.flatten(kwargs)[0])
         return _mapped("vmap", function, (args, kwargs), leaf_axes, out_axes, axis_size, randomness)
 
-    return _named(entered(mapped), function, "vmap")
+    return named(entered(mapped), function, "vmap")
 
 
 @entered
@@ -105,12 +105,6 @@ def vectorized_map(fn: Callable[[Any], Any], elems: Any, fallback_to_while_loop:
         raise ArgumentTypeError("vectorized_map", f"{fn!r:.60} is no function; the function comes first.")
     axes = [0] * len(pytree.flatten(elems)[0])
     return _mapped("vectorized_map", fn, ((elems,), {}), axes, 0, None, "different")
-
-
-def _named(derived: Callable[..., Any], function: Callable[..., Any], stage: str) -> Callable[..., Any]:
-    functools.update_wrapper(derived, function, updated=())
-    derived.__name__ = f"{stage}_{getattr(function, '__name__', 'function').strip('<>')}"
-    return derived
 
 
 def _mapped(

@@ -139,7 +139,7 @@ def _read_by(node: Any) -> Iterator[str]:
 
 
 def _argument_names(concrete: ConcreteFunction) -> list[str]:
-    parameters = [node for node in concrete.graph.inputs if node.attrs["role"] is Role.ARGUMENT]
+    parameters = concrete.graph.arguments
     return [_identifier(str(node.attrs.get("name") or "x")) for node in parameters]
 
 
@@ -150,7 +150,7 @@ def _identifier(text: str) -> str:
 
 def _results(writer: Writer, concrete: ConcreteFunction) -> list[tuple[str, Node]]:
     """The results that are tensors, with their names: the keys of a dict, or numbers."""
-    arguments = [node for node in concrete.graph.inputs if node.attrs["role"] is Role.ARGUMENT]
+    arguments = concrete.graph.arguments
     nodes: list[Node] = []
     for kind, value in concrete.plan:
         if kind == RESULT:

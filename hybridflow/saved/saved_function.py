@@ -72,7 +72,7 @@ class Program:
             raise ValueError("two inputs are one variable")
         self.specs = [leaf for leaf in self.leaves if isinstance(leaf, TensorSpec)]
         self.keys = tuple(map(_key_of, self.leaves))
-        self._arguments = [node for node in graph.inputs if node.attrs["role"] is Role.ARGUMENT]
+        self._arguments = graph.arguments
         for spec, node in zip(self.specs, self._arguments, strict=True):
             if spec.dtype != node.dtype or not _is_spec_of(spec.shape, node.shape):
                 raise ValueError(f"an argument is {spec}, and {node.type} in the graph")

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ir.extents import LEAST, Dim, affine, symbols, value_at
-from hybridflow.compiler.ir.graph import Role
 from hybridflow.compiler.ir.types import Shape
 from hybridflow.jit.cache_key import TensorKey
 from hybridflow.jit.concrete_function import ConcreteFunction
@@ -72,7 +71,7 @@ def _tried(
 
 def _inputs(concrete: ConcreteFunction) -> list[Shape]:
     """The shapes of the tensor arguments, as they were traced."""
-    return [node.type.shape for node in concrete.graph.inputs if node.attrs["role"] is Role.ARGUMENT]
+    return [node.type.shape for node in concrete.graph.arguments]
 
 
 def _different(concrete: ConcreteFunction) -> Iterator[list[Shape]]:

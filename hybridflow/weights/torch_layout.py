@@ -46,13 +46,7 @@ def _dense(layer: Any) -> list[_Rule]:
 
 
 def _convolution(layer: Any) -> list[_Rule]:
-    """[out, in, *window] to [*window, in, out]."""
-    rank = len(layer.kernel.shape)
-    return [_transposed("kernel", "weight", (*range(2, rank), 1, 0)), _BIAS]
-
-
-def _transposed_convolution(layer: Any) -> list[_Rule]:
-    """[in, out, *window] to [*window, out, in]."""
+    """[out, in, *window] to [*window, in, out]; of transposed ones [in, out, *window] to [*window, out, in]."""
     rank = len(layer.kernel.shape)
     return [_transposed("kernel", "weight", (*range(2, rank), 1, 0)), _BIAS]
 
@@ -149,7 +143,7 @@ def _prelu(layer: Any) -> list[_Rule]:
 _RULES: dict[str, Callable[[Any], list[_Rule]]] = {
     "Dense": _dense,
     **dict.fromkeys(("Conv1D", "Conv2D", "Conv3D"), _convolution),
-    **dict.fromkeys(("Conv1DTranspose", "Conv2DTranspose", "Conv3DTranspose"), _transposed_convolution),
+    **dict.fromkeys(("Conv1DTranspose", "Conv2DTranspose", "Conv3DTranspose"), _convolution),
     **dict.fromkeys(("DepthwiseConv1D", "DepthwiseConv2D"), _depthwise),
     "BatchNormalization": _batch_norm,
     **dict.fromkeys(("LayerNormalization", "GroupNormalization"), lambda layer: _NORM),

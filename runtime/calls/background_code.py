@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 from hybridflow import flags
 from hybridflow.runtime import fork_safe_locks, uninterruptible
 from hybridflow.runtime.machine import machine_code
-from hybridflow.runtime.native import native_functions
+from hybridflow.runtime.native import native_functions, object_layout
 from hybridflow.runtime.native.records import WORD
 
 T = TypeVar("T")
@@ -54,6 +54,18 @@ class BackgroundCode(Generic[T]):
             self._is_over.append(True)  # who comes next meets the error, if there is one
 
 
+def is_kept(describe: Callable[[bool], tuple[object, tuple[object, ...], tuple[str, ...]]]) -> bool:
+    """Whether the store on disk has a module.  ``describe`` says, with or without checks, what decides the text of the
+    module, and its symbols."""
+    if object_layout.problem() is not None:
+        return False
+    try:
+        _, settings, symbols = describe(bool(flags.VERIFY.value))
+    except (AttributeError, OSError, TypeError):  # as in ``entry._enabled``, which says so
+        return False
+    return native_functions.is_kept(settings, symbols)
+
+
 def load(
     build: Callable[[], str], settings: Iterable[object], symbols: tuple[str, ...], imports: dict[str, int]
 ) -> dict[str, int]:
@@ -62,8 +74,9 @@ def load(
     from hybridflow.runtime import background
 
     key = native_functions.key_of(settings, symbols)
-    is_kept = native_functions.is_kept(settings, symbols)
-    if is_kept or not background.is_behind() or flags.VERIFY.value:  # code that counts has its counts in one place
+    if (
+        native_functions.is_kept(settings, symbols) or not background.is_behind() or flags.VERIFY.value
+    ):  # code that counts has its counts in one place
         return native_functions.load(build, settings, symbols, imports)
     text = native_functions.text_of(build)
     functions = [symbol for symbol in symbols if re.search(rf'^define [^@]*@"{symbol}"\(', text, re.MULTILINE)]

@@ -288,13 +288,7 @@ def common_imports(pool: memory_pool.Pool) -> dict[str, int]:
 
 @uninterruptible.once
 def _is_kept() -> bool:
-    if object_layout.problem() is not None:
-        return False
-    try:
-        _, settings, symbols = _module(bool(flags.VERIFY.value))
-    except (AttributeError, OSError, TypeError):  # as in ``_enabled``, which says so
-        return False
-    return native_functions.is_kept(settings, symbols)
+    return background_code.is_kept(_module)
 
 
 def _module(checked: bool) -> tuple[Offsets, tuple[object, ...], tuple[str, ...]]:

@@ -99,13 +99,7 @@ _codes: dict[str, background_code.BackgroundCode[dict[str, int]]] = {}
 
 @uninterruptible.once
 def _is_kept() -> bool:
-    if object_layout.problem() is not None:
-        return False
-    try:
-        _, settings, symbols = _module(bool(flags.VERIFY.value))
-    except (AttributeError, OSError, TypeError):  # as in ``entry``
-        return False
-    return native_functions.is_kept(settings, symbols)
+    return background_code.is_kept(_module)
 
 
 def _module(checked: bool) -> tuple[tuple[Offsets, PassOffsets], tuple[object, ...], tuple[str, ...]]:

@@ -124,13 +124,7 @@ def _addresses() -> dict[str, int] | None:
 
 @uninterruptible.once
 def _is_kept() -> bool:
-    if object_layout.problem() is not None:
-        return False
-    try:
-        _, settings, symbols = _module(bool(flags.VERIFY.value))
-    except (AttributeError, OSError, TypeError):  # as in ``entry``
-        return False
-    return native_functions.is_kept(settings, symbols)
+    return background_code.is_kept(_module)
 
 
 def _module(checked: bool) -> tuple[Offsets, tuple[object, ...], tuple[str, ...]]:

@@ -12,6 +12,7 @@ back twice.
 
 from __future__ import annotations
 
+import platform
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -326,6 +327,13 @@ class Function:
 
     def ne(self, a: ir.Value, b: ir.Value) -> ir.Value:
         return self.b.icmp_unsigned("!=", a, b)
+
+    def pause(self) -> None:
+        """Tell the core that it spins."""
+        if platform.machine() in ("x86_64", "AMD64"):
+            self.call("llvm.x86.sse2.pause", VOID)
+        elif platform.machine() in ("aarch64", "arm64"):
+            self.call("llvm.aarch64.hint", VOID, i32(1))
 
     def ret(self, value: ir.Value | None = None) -> None:
         if value is not None and not self._ways_out:

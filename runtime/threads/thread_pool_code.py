@@ -125,14 +125,6 @@ def _state(f: Function, number: ir.Value) -> ir.Value:
 # ---- what systems and machines differ in
 
 
-def _pause(f: Function) -> None:
-    """Tell the core that it spins."""
-    if platform.machine() in ("x86_64", "AMD64"):
-        f.call("llvm.x86.sse2.pause", VOID)
-    elif platform.machine() in ("aarch64", "arm64"):
-        f.call("llvm.aarch64.hint", VOID, i32(1))
-
-
 def _floating_point(module: Module) -> None:
     """i64 floating_point(): how this thread rounds and what it does with denormal numbers.  Void use_floating_point(i64
     mode): do as another thread does, so that it makes no difference whose piece an element is in."""
@@ -197,7 +189,7 @@ def _look(f: Function, condition: Callable[[], ir.Value], most: int, member: ir.
 
     f.set(passed, i64(0))
     with f.loop(goes_on):
-        _pause(f)
+        f.pause()
         f.set(passed, f.b.sub(f.monotonic_ns(), start))
         is_long = f.b.icmp_signed(">", f.get(passed, I64), i64(SINGLE_THREAD))
         with f.b.if_then(f.b.and_(is_long, f.b.not_(f.call("is_apart", I1, member)))):

@@ -20,10 +20,13 @@ from tests.support.paths import ROOT
 
 HEAD = """# Names from other libraries
 
-What NumPy, TensorFlow, PyTorch and JAX call it, and what to write here (`import hybridflow as hf`; `x` and `y` are
-tensors, `v` is a variable). Names that are the same here are left out: those of the array API standard,
-`tf.reduce_sum`, `reduce_mean`, `reduce_max`, `reduce_min` and `reduce_prod`, `tf.Variable`, `tf.GradientTape`,
-`jax.grad`, and the methods of tensors `{methods}`.
+Names of NumPy, TensorFlow, PyTorch and JAX, and what to write here. `hf` is hybridflow; `x` and `y` are tensors, `v` is
+a variable. Names that are the same here are left out:
+
+- those of the array API standard;
+- `tf.reduce_sum`, `reduce_mean`, `reduce_max`, `reduce_min` and `reduce_prod`;
+- `tf.Variable`, `tf.GradientTape`, `jax.grad`;
+- the methods of tensors `{methods}`.
 
 Python answers with this table, too: `hf.softmax` is an AttributeError that says `write hf.nn.softmax(x, axis)`.
 """

@@ -24,6 +24,7 @@ from hybridflow.compiler.index.index_expr import (
     Quotient,
     Remainder,
     as_index,
+    atom_depends,
     computed,
 )
 from hybridflow.compiler.ir import dtypes as dt
@@ -288,10 +289,10 @@ class Elements:
         e, lane = self.e, self.lane_var
         if e.width == 1 or lane is None or not ix.depends_on(lane):
             return e.splat(self.code.value(self.ref(ix)))
-        fixed = {term: factor for term, factor in ix.terms if not _varies(term[0], lane)}
+        fixed = {term: factor for term, factor in ix.terms if not atom_depends(term[0], lane)}
         total = e.splat(self.code.value(self.ref(IndexExpr(fixed))))
         for (atom, names), factor in sorted(ix.terms, key=_written_first):
-            if not _varies(atom, lane):
+            if not atom_depends(atom, lane):
                 continue
             if isinstance(atom, LoopVar):
                 part = e.add(e.splat(self.code.value(self.counters[atom])), e.iota())
@@ -347,12 +348,6 @@ def _spell_atoms(atom: Any) -> str:
     if isinstance(atom, ComputedAtom):
         return f"{name} {atom.value.ref}"
     return name + getattr(atom, "name", "")
-
-
-def _varies(atom: Any, lane: LoopVar) -> bool:
-    if isinstance(atom, (Quotient, Remainder)):
-        return atom.value.depends_on(lane)
-    return atom is lane or (isinstance(atom, ComputedAtom) and not atom.alike)
 
 
 def apply_scalar(e: Emitter, node: Node, values: list[Val]) -> Val:
