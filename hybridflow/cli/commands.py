@@ -16,15 +16,12 @@ from hybridflow.cli import (
     cache,
     compile as compile_command,
     doctor,
-    explain,
+    function_commands,
     ir,
     onnx,
-    profile,
-    report,
     run as run_script,
     serve,
     train,
-    tune,
 )
 from hybridflow.errors import ArgumentError, HybridflowError, is_internal, short_location
 
@@ -43,14 +40,11 @@ def parser() -> argparse.ArgumentParser:
     for module in (
         run_script,
         bench,
-        explain,
-        profile,
-        report,
+        function_commands,
         ir,
         onnx,
         compile_command,
         train,
-        tune,
         serve,
         doctor,
         cache,

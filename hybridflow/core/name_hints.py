@@ -17,6 +17,7 @@ Assert: hf.debugging.Assert(condition, data)
 ConfigProto: hf.config; there are no sessions to configure
 DType: the type of hf.float32: numpy.dtype
 DataLoader: hf.data.DataLoader(dataset)
+Dataset: hf.data.Dataset
 F: hf.nn
 Graph: hf.function, or hf.compat.v1.Graph()
 Mesh: hf.distribute.make_mesh({"data": 4})
@@ -47,8 +48,8 @@ arccos: hf.acos(x)
 arccosh: hf.acosh(x)
 arcsin: hf.asin(x)
 arcsinh: hf.asinh(x)
-arctan: hf.atan(x)
 arctan2: hf.atan2(y, x)
+arctan: hf.atan(x)
 arctanh: hf.atanh(x)
 argwhere: hf.stack(hf.nonzero(x), axis=1)
 around: hf.round(x)
@@ -185,8 +186,8 @@ flatnonzero: hf.nonzero(x.flatten())[0]
 flatten: x.flatten()
 fliplr: hf.flip(x, axis=1)
 flipud: hf.flip(x, axis=0)
-float: hf.float32, hf.float64
 float0: nothing; integers have no derivative, which is None
+float: hf.float32, hf.float64
 floordiv: hf.floor_divide(x, y)
 from_numpy: hf.asarray(array)
 frombuffer: hf.asarray(numpy.frombuffer(buffer, dtype))
@@ -210,6 +211,7 @@ get_num_threads: hf.config.get_num_threads()
 get_printoptions: numpy.get_printoptions()
 global_norm: hf.optimizers.global_norm(tensors)
 global_variables_initializer: nothing; variables start with their values
+gpu: hf.device("gpu:0")
 gradients: hf.GradientTape() or hf.grad(f)
 group: nothing; effects run in the order in which they are written
 half: x.astype(hf.float16)
@@ -245,6 +247,7 @@ invert: hf.bitwise_invert(x)
 io: hf.data, hf.saved, hf.checkpoint
 io_callback: hf.py_function(f, arguments, specs)
 iota: hf.arange(n)
+is_available: hf.list_devices()
 is_complex: hf.isdtype(x.dtype, "complex floating")
 is_floating_point: hf.isdtype(x.dtype, "real floating")
 is_tensor: isinstance(x, hf.Tensor)
@@ -275,6 +278,7 @@ logit: hf.special.logit(x)
 logspace: 10.0 ** hf.linspace(start, stop, num)
 long: x.astype(hf.int64)
 lookup: a dict of Python before the tensors, or hf.take(table, indices)
+lstsq: hf.linalg.lstsq(a, b)
 make_jaxpr: f.ir(*args) of an hf.function
 make_tensor_proto: hf.checkpoint.save_arrays(path, {"x": x})
 manual_seed: hf.random.set_seed(seed)
@@ -331,8 +335,8 @@ placeholder: an argument of an hf.function
 placeholder_with_default: an argument of an hf.function
 pmap: hf.distribute.shard_map(f, mesh=mesh, in_specs=..., out_specs=...)
 polar: hf.complex(r * hf.cos(angle), r * hf.sin(angle))
-poly: functools.reduce(hf.convolve, [hf.stack([1, -r]) for r in roots])
 poly1d: numpy.poly1d, or hf.sum(c * x[:, None] ** hf.arange(c.size), axis=1)
+poly: functools.reduce(hf.convolve, [hf.stack([1, -r]) for r in roots])
 polyadd: p + q of one length; hf.pad puts zeros in front
 polyder: p[:-1] * hf.arange(p.size - 1, 0, -1)
 polydiv: numpy.polydiv(p, q)
@@ -438,6 +442,7 @@ tensor_scatter_nd_add: hf.scatter_add(x, indices, updates)
 tensor_scatter_nd_update: y = x.copy() and y[indices] = updates
 tensor_split: hf.split(x, sizes, axis)
 test: pytest, with hf.debugging.assert_near(x, y)
+tf: import hybridflow.compat.tf as tf
 to: x.to_device(device)
 to_tensor: hf.asarray(values)
 topk: hf.top_k(x, k)
