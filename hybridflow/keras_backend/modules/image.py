@@ -112,8 +112,8 @@ def hsv_to_rgb(images, data_format=None):
     _check_rank(images)
     _check_floats(images)
     hue, saturation, value = _planes(images, axis)
-    turn = hf.remainder(hue, 1.0) * 6.0
-    parts = hf.abs(turn - 3.0) - 1.0, 2.0 - hf.abs(turn - 2.0), 2.0 - hf.abs(turn - 4.0)
+    sextant = hf.remainder(hue, 1.0) * 6.0
+    parts = hf.abs(sextant - 3.0) - 1.0, 2.0 - hf.abs(sextant - 2.0), 2.0 - hf.abs(sextant - 4.0)
     rest = 1.0 - saturation
     return hf.stack([value * (rest + saturation * hf.clip(part, 0.0, 1.0)) for part in parts], axis=axis)
 
@@ -290,11 +290,11 @@ def _at(x, coordinates, order, mode, fill_value):
             low = hf.floor(place)
             upper = place - low
             choices = [(low, 1 - upper), (low + 1, upper)]
-        found = []
+        axis_taps = []
         for where, weight in choices:
             index, inside = _index(hf.astype(where, "int64"), x.shape[axis], mode)
-            found.append((index, inside, weight))
-        kinds.append(found)
+            axis_taps.append((index, inside, weight))
+        kinds.append(axis_taps)
     total = None
     for corner in itertools.product(*kinds):
         part = values[tuple(index for index, _, _ in corner)]

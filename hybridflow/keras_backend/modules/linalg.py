@@ -57,8 +57,8 @@ def lu_factor(x):
 def norm(x, ord=None, axis=None, keepdims=False):
     x = _floats(x)
     if axis is None and ord is None:
-        found = hf.linalg.norm(hf.reshape(x, (-1,)))
-        return hf.reshape(found, (1,) * x.ndim) if keepdims else found
+        length = hf.linalg.norm(hf.reshape(x, (-1,)))
+        return hf.reshape(length, (1,) * x.ndim) if keepdims else length
     if axis is None:
         axis = tuple(range(x.ndim)) if x.ndim > 1 else -1
         if isinstance(axis, tuple) and len(axis) != 2:
@@ -85,8 +85,8 @@ def solve(a, b):
 def solve_triangular(a, b, lower=False):
     a, b = _floats(a), _floats(b)
     is_vector = b.ndim == a.ndim - 1
-    found = hf.linalg.triangular_solve(a, hf.expand_dims(b, -1) if is_vector else b, lower=lower)
-    return hf.squeeze(found, -1) if is_vector else found
+    solution = hf.linalg.triangular_solve(a, hf.expand_dims(b, -1) if is_vector else b, lower=lower)
+    return hf.squeeze(solution, -1) if is_vector else solution
 
 
 def svd(x, full_matrices=True, compute_uv=True):

@@ -30,8 +30,8 @@ def top_k(x, k, sorted=True):
 
 def in_top_k(targets, predictions, k):
     targets, predictions = convert_to_tensor(targets, "int32"), convert_to_tensor(predictions)
-    own = hf.take_along_axis(predictions, targets[:, None], axis=-1)
-    return hf.any(own >= hf.top_k(predictions, k)[0], axis=-1)
+    target_scores = hf.take_along_axis(predictions, targets[:, None], axis=-1)
+    return hf.any(target_scores >= hf.top_k(predictions, k)[0], axis=-1)
 
 
 def logsumexp(x, axis=None, keepdims=False):

@@ -678,8 +678,8 @@ def _nan_place(function, place, least):
         if _is_integral(_dtype(x)):
             return place(x, axis, keepdims)
         gone = hf.isnan(x)
-        found = place(hf.where(gone, convert_to_tensor(least, _dtype(x)), x), axis, keepdims)
-        return hf.where(hf.all(gone, axis=axis, keepdims=keepdims), convert_to_tensor(-1, "int32"), found)
+        position = place(hf.where(gone, convert_to_tensor(least, _dtype(x)), x), axis, keepdims)
+        return hf.where(hf.all(gone, axis=axis, keepdims=keepdims), convert_to_tensor(-1, "int32"), position)
 
     return _named(call, function)
 
@@ -730,8 +730,8 @@ def _of_quantiles(function, most):
         dtype = _dtype(x)
         compute = dtype if dtype in ("float32", "float64") else "float32"
         q = convert_to_tensor(q, compute)
-        found = function(convert_to_tensor(x, compute), q, axis=_axes(axis), method=method, keepdims=keepdims)
-        return convert_to_tensor(found, dtype)
+        quantiles = function(convert_to_tensor(x, compute), q, axis=_axes(axis), method=method, keepdims=keepdims)
+        return convert_to_tensor(quantiles, dtype)
 
     return _named(call, function)
 
@@ -1304,9 +1304,9 @@ def vectorize(pyfunc, *, excluded=None, signature=None):
         around = np.broadcast_shapes(*loops)
 
         def apply(*parts):
-            given = dict(zip(places, parts))
+            mapped = dict(zip(places, parts))
             named = dict(zip(names, parts[len(places) :]))
-            return pyfunc(*[given.get(i, v) for i, v in enumerate(args)], **{**kwargs, **named})
+            return pyfunc(*[mapped.get(i, v) for i, v in enumerate(args)], **{**kwargs, **named})
 
         if not around:
             return tree.map_structure(convert_to_tensor, apply(*values))
