@@ -509,11 +509,11 @@ def _beam_search(inputs, lengths, beam_width, top_paths, mask_index):
     for b, length in enumerate(np.asarray(lengths)):
         beams = {(): (0.0, -np.inf)}  # of a path: log probabilities that end in the blank, and that do not
         for row in inputs[b, : int(length)]:
-            paths = {}
+            extended = {}
 
-            def add(path, blank, emitted, paths=paths):
-                old = paths.get(path, (-np.inf, -np.inf))
-                paths[path] = (np.logaddexp(old[0], blank), np.logaddexp(old[1], emitted))
+            def add(path, blank, emitted, extended=extended):
+                old = extended.get(path, (-np.inf, -np.inf))
+                extended[path] = (np.logaddexp(old[0], blank), np.logaddexp(old[1], emitted))
 
             for path, (blank, emitted) in beams.items():
                 both = np.logaddexp(blank, emitted)
@@ -522,7 +522,7 @@ def _beam_search(inputs, lengths, beam_width, top_paths, mask_index):
                     if c != mask_index:
                         start = blank if path and path[-1] == c else both
                         add((*path, c), -np.inf, start + row[c])
-            kept = sorted(paths.items(), key=lambda item: -np.logaddexp(*item[1]))[:beam_width]
+            kept = sorted(extended.items(), key=lambda item: -np.logaddexp(*item[1]))[:beam_width]
             beams = dict(kept)
         best = sorted(beams.items(), key=lambda item: -np.logaddexp(*item[1]))[:top_paths]
         for i, (path, log_shares) in enumerate(best):
