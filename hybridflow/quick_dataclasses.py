@@ -83,7 +83,8 @@ def _constructor(cls: type[Any]) -> Callable[..., None]:
         lines.append(f" _set(self, {name!r}, {value})")
     if hasattr(cls, "__post_init__"):
         lines.append(" self.__post_init__()")
-    exec(f"def __init__({', '.join(('self', *parameters))}):\n" + ("\n".join(lines) or " pass"), space)
+    text = f"def __init__({', '.join(('self', *parameters))}):\n" + ("\n".join(lines) or " pass")
+    exec(compile(text, __file__, "exec"), space)  # of this file: code of the package, whoever asks whose it is
     init: Callable[..., None] = space["__init__"]
     init.__qualname__ = f"{cls.__qualname__}.__init__"
     init.__annotations__ = {field.name: field.type for field in dataclasses.fields(cls)} | {"return": None}
