@@ -258,9 +258,9 @@ class _RadixPass:
         stop = c.min(c.add(first, part), end)
 
         def see(at: Sequence[Ref], mask: Val | None) -> None:
-            bits_of_line = [self._element(line, j, bits_of_line, False, mask) for j in at]
+            elements_here = [self._element(line, j, bits_of_line, False, mask) for j in at]
             with c.when(True if mask is None else mask.ref):
-                for bits in bits_of_line:
+                for bits in elements_here:
                     self._bump(c.at(counters_of_warp, self._digit(bits, shift).ref, _COUNT))
 
         self._for_each(first, stop, group.lane, WARP, see)
@@ -284,8 +284,8 @@ class _RadixPass:
 
         def put(at: Sequence[Ref], mask: Val | None) -> None:
             """Elements of neighbouring threads, in order, into memory of the block."""
-            bits_of_line = [self._element(line, j, bits_of_line, False, mask) for j in at]
-            for j, bits in zip(at, bits_of_line):
+            elements_here = [self._element(line, j, bits_of_line, False, mask) for j in at]
+            for j, bits in zip(at, elements_here):
                 digit = self._digit(bits, shift)
                 peers = self._peers(digit, mask)
                 below = e.sub(e.shl(e.const(1, dt.uint32, 1), e.convert(c.value(group.lane), dt.uint32)), 1)
