@@ -2,7 +2,9 @@
 
 Each backend runs in a process of its own, because Keras has one for all.  The processes take turns, epoch by epoch.
 
-    python benchmarks/keras_backends.py [--backends hybridflow jax torch] [--rounds 5]
+    python benchmarks/keras_backends.py [--backends hybridflow jax torch] [--rounds 5] [--seconds 100]
+
+No round begins after ``--seconds``; what was measured by then is printed.
 """
 
 from __future__ import annotations
@@ -88,7 +90,9 @@ def main() -> None:
     parser.add_argument("--backends", nargs="+", default=["hybridflow", "jax", "torch"])
     parser.add_argument("--models", nargs="+", default=["mlp", "cnn", "transformer"])
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=100.0)
     options = parser.parse_args()
+    end = time.monotonic() + options.seconds
     processes = {
         backend: subprocess.Popen(
             [sys.executable, __file__, "--serve"],
@@ -111,9 +115,13 @@ def main() -> None:
 
     print(f"{'model':<12} {'backend':<11} {'first epoch':>11} {'ms a step':>10} {'CPU ms a step':>13}")
     for name in options.models:
+        if time.monotonic() > end:
+            break
         first = {backend: epoch(backend, name) for backend in options.backends}
         epochs: dict[str, list] = {backend: [] for backend in options.backends}
-        for _ in range(options.rounds):
+        for number in range(options.rounds):
+            if number and time.monotonic() > end:
+                break
             for backend, taken in epochs.items():
                 taken.append(epoch(backend, name))
         for backend, taken in epochs.items():
