@@ -6,12 +6,24 @@ Rules of the op table (derivatives, expansions) are written against a builder, s
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol, Union
 
 import numpy as np
 
 from hybridflow.compiler.ir.graph import Graph, Literal, Node, Role, parameter
 from hybridflow.compiler.ir.types import TensorType
+
+
+class Value(Protocol):
+    """What ops are applied to: a node of a graph, a live tensor, or a tensor of a trace."""
+
+    @property
+    def type(self) -> TensorType: ...
+
+
+# What a derivative rule returns for an input: its cotangent, a function that makes it if it is wanted, or None for zero.
+Cotangent = Union[Value, Callable[[], Value], None]
 
 
 class Builder:
