@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, SupportsIndex
 
 import numpy as np
@@ -28,3 +28,5 @@ ShapeLike = SupportsIndex | Dim | Sequence[SupportsIndex | Dim] | Operators | np
 AxisLike = SupportsIndex | Sequence[SupportsIndex] | None
 # A number for all axes of a window, or one for each: sizes, strides, dilations.
 PerAxis = SupportsIndex | Sequence[SupportsIndex]
+# An initializer, regularizer, constraint or activation: its name, its configuration, an object or function; or None.
+Identifier = str | Mapping[str, Any] | Callable[..., Any] | None
