@@ -7,12 +7,15 @@ A record says which values an operation read and made.  The walk goes through a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.ops.op_table import NOT_DIFFERENTIABLE, Deferred, Kind
+
+if TYPE_CHECKING:
+    from hybridflow.compiler.ir.build import Builder, Value
 
 
 class Results(tuple[Any, ...]):
@@ -38,10 +41,10 @@ class Record(NamedTuple):
 
 
 def backward(
-    b: Any,
+    b: Builder,
     records: Sequence[Record],
     seeds: Iterable[tuple[Any, Any]],
-    sources: Sequence[Any],
+    sources: Sequence[Value],
     as_rows: bool = False,
 ) -> list[Any | None]:
     """Cotangents of ``sources``, None for those on which no seeded value depends.
@@ -129,7 +132,7 @@ def _totals(b: Any, record: Record, gs: Sequence[Any], path: set[int], cotangent
             cotangents[key] = total if is_first or key not in cotangents else add_cotangents(b, cotangents[key], total)
 
 
-def _on_path(records: Sequence[Record], sources: Sequence[Any]) -> set[int]:
+def _on_path(records: Sequence[Record], sources: Sequence[Value]) -> set[int]:
     """The ids of the float values that depend differentiably on a source, sources included."""
     path = set(map(id, sources))
     for record in records:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from hybridflow.compiler.ir.build import Builder, GraphBuilder
+from hybridflow.compiler.ir.build import Builder, GraphBuilder, Value
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.ir.types import Extent
@@ -25,7 +25,7 @@ Attrs = Mapping[str, Any]
 Flags = tuple[bool, ...]
 
 
-def _behind(size: Extent, attrs: Attrs) -> dict[str, Any]:
+def _behind(size: Extent, attrs: Attrs) -> dict[str, int]:
     """Attributes that name axes by ``axis`` and ``axes``, for inputs with one axis more in front."""
     moved = dict(attrs)
     if "axis" in attrs:
@@ -60,7 +60,7 @@ _RULES: dict[Kind, Rule] = {
 
 
 def applied(
-    b: Builder, op: OpDef, size: Extent, batched: Sequence[bool], inputs: Sequence[Any], attrs: Attrs
+    b: Builder, op: OpDef, size: Extent, batched: Sequence[bool], inputs: Sequence[Value], attrs: Attrs
 ) -> tuple[Any, Flags]:
     """``op`` for ``size`` examples, and which of its results have their axis.  ``batched`` says which inputs have it.
 

@@ -14,14 +14,14 @@ from typing import Any
 
 from hybridflow.compiler.autodiff import Record, Results, backward
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ir.build import Builder, GraphBuilder
+from hybridflow.compiler.ir.build import Builder, GraphBuilder, Value
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.ops.op_table import NOT_DIFFERENTIABLE, TABLE, Kind, OpDef
 
 
 def pushed(
-    b: Builder, op: OpDef, inputs: Sequence[Any], attrs: Mapping[str, Any], out: Any, tangents: Sequence[Any]
+    b: Builder, op: OpDef, inputs: Sequence[Any], attrs: Mapping[str, Any], out: Any, tangents: Sequence[Value | None]
 ) -> Any | None:
     """The tangent of ``out``, which ``op`` made of ``inputs`` under canonical attributes; None where it is zero, or
     where the result does not depend smoothly on an input.  ``tangents`` has one for each input, or None for zero.
@@ -39,7 +39,9 @@ def pushed(
     return _transposed(b, op, inputs, attrs, out, tangents)
 
 
-def _elementwise(b: Any, op: OpDef, inputs: Any, attrs: Any, out: Any, tangents: Any) -> Any | None:
+def _elementwise(
+    b: Builder, op: OpDef, inputs: Any, attrs: Any, out: Any, tangents: Sequence[Value | None]
+) -> Any | None:
     total = None
     shares: dict[int, Any] = {}  # inputs that are one value have one tangent, and their cotangents may come together
     for k, tangent in enumerate(tangents):
@@ -62,7 +64,7 @@ class _Recording(Builder):
         self._b = b
         self.records: list[Record] = []
 
-    def emit(self, op: Any, *inputs: Any, **attrs: Any) -> Any:
+    def emit(self, op: OpDef, *inputs: Value, **attrs: Any) -> Value:
         if op.canon is not None:
             attrs = op.canon(tuple(x.type for x in inputs), attrs)
         out = self._b.emit(op, *inputs, **attrs)
@@ -77,7 +79,9 @@ class _Recording(Builder):
         return result
 
 
-def _transposed(b: Builder, op: OpDef, inputs: Any, attrs: Any, out: Any, tangents: Any) -> Any | None:
+def _transposed(
+    b: Builder, op: OpDef, inputs: Any, attrs: Any, out: Any, tangents: Sequence[Value | None]
+) -> Any | None:
     recording = _Recording(b)
     # Any value would do for a cotangent: what is linear in it has a derivative without it.
     parts = out if isinstance(out, Results) else (out,)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from hybridflow.compiler.autodiff import Record, Results
-from hybridflow.compiler.ir.build import GraphBuilder
+from hybridflow.compiler.ir.build import Builder, GraphBuilder
 from hybridflow.compiler.ir.extents import Dim, Extent, affine, substituted, symbols
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.results import TupleType, is_token, parts_of
@@ -72,7 +72,7 @@ def _graph_with_extents(graph: Graph, extents: Mapping[str, Extent], number: Num
     return b.finish([values[n] for n in graph.outputs])
 
 
-def _attrs(node: Node, extents: Mapping[str, Extent], number: Numbering | None) -> Any:
+def _attrs(node: Node, extents: Mapping[str, Extent], number: Numbering | None) -> dict[str, Any]:
     """The attributes of a node with what its symbols are, but for one that its sub-graph is told when it is run."""
     if node.op is TABLE["sized"]:
         extents = {**extents, node.attrs["symbol"]: Dim(node.attrs["symbol"])}
@@ -83,7 +83,7 @@ def _attrs(node: Node, extents: Mapping[str, Extent], number: Numbering | None) 
 
 
 def apply_again(
-    b: Any,
+    b: Builder,
     nodes: Iterable[Node],
     values: dict[Node, Any],
     extents: Mapping[str, Extent],

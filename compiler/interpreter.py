@@ -60,7 +60,7 @@ class _Run:
             values[node] = self.checked(node, node.op.reference(*values_in, **attrs))
         return values
 
-    def checked(self, node: Node, result: Any) -> Any:
+    def checked(self, node: Node, result: np.ndarray | tuple[np.ndarray, ...]) -> np.ndarray | tuple[np.ndarray, ...]:
         """What a reference made, if it is of the node's type."""
         several = isinstance(result, tuple)
         for type, array in zip(parts_of(node.type), result if several else (result,), strict=True):

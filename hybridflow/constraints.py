@@ -59,7 +59,7 @@ class NonNeg(Constraint):
     <Tensor f32[2] cpu> [1. 0.]
     """
 
-    def __call__(self, weights: Any) -> Tensor:
+    def __call__(self, weights: Tensor) -> Tensor:
         return maximum(weights, 0)
 
 
@@ -97,7 +97,7 @@ class UnitNorm(Constraint):
 
     axis: int | Sequence[int] = 0
 
-    def __call__(self, weights: Any) -> Tensor:
+    def __call__(self, weights: Tensor) -> Tensor:
         return weights / (_EPSILON + _norms(weights, self.axis))
 
 
@@ -120,13 +120,13 @@ class MinMaxNorm(Constraint):
     rate: float = 1.0
     axis: int | Sequence[int] = 0
 
-    def __call__(self, weights: Any) -> Tensor:
+    def __call__(self, weights: Tensor) -> Tensor:
         norms = _norms(weights, self.axis)
         wanted = self.rate * clip(norms, self.min_value, self.max_value) + (1 - self.rate) * norms
         return weights * (wanted / (_EPSILON + norms))
 
 
-def _norms(weights: Any, axis: Any) -> Tensor:
+def _norms(weights: Tensor, axis: Any) -> Tensor:
     return sqrt(sum(square(weights), axis if isinstance(axis, int) else tuple(axis), keepdims=True))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING as _TYPE_CHECKING, Any, Literal
 
@@ -28,7 +28,7 @@ from hybridflow.core.serialization import Configured, identified
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.errors import ArgumentError, entered
-from hybridflow.jit.function import function
+from hybridflow.jit.function import Function, function
 from hybridflow.linalg import diagonal, qr
 
 __all__ = [
@@ -431,7 +431,7 @@ def get(identifier: Any) -> Initializer:
     return result if hasattr(result, "get_config") else _by_keyword(result)
 
 
-def _by_keyword(function: Any) -> Any:
+def _by_keyword(function: Callable[..., Any]) -> Any:
     """The function called with a shape and a dtype, which goes by its name where it is not the second argument."""
     try:
         names = list(inspect.signature(function).parameters)
@@ -465,7 +465,7 @@ _Distribution = Literal["normal", "truncated_normal", "uniform"]
 
 
 @functools.cache
-def _program(distribution: _Distribution, dtype: np.dtype[Any]) -> Any:
+def _program(distribution: _Distribution, dtype: np.dtype[Any]) -> Function:
     """A function of a state, how many numbers, and the two parameters."""
     draw = getattr(Source, distribution)
 

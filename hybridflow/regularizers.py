@@ -45,7 +45,7 @@ class Regularizer(Configured):
     <Tensor f32[] cpu> 3.0
     """
 
-    def __call__(self, weights: Any) -> Tensor:
+    def __call__(self, weights: Tensor) -> Tensor:
         """The penalty, a scalar."""
         raise NotImplementedError(f"{type(self).__name__} has to define __call__(self, weights)")
 
@@ -63,7 +63,7 @@ class L1(Regularizer):
 
     l1: float = 0.01
 
-    def __call__(self, weights: Any) -> Tensor:
+    def __call__(self, weights: Tensor) -> Tensor:
         return self.l1 * sum(abs(weights))
 
 
@@ -80,7 +80,7 @@ class L2(Regularizer):
 
     l2: float = 0.01
 
-    def __call__(self, weights: Any) -> Tensor:
+    def __call__(self, weights: Tensor) -> Tensor:
         return self.l2 * sum(square(weights))
 
 
@@ -99,7 +99,7 @@ class L1L2(Regularizer):
     l1: float = 0.0
     l2: float = 0.0
 
-    def __call__(self, weights: Any) -> Tensor:
+    def __call__(self, weights: Tensor) -> Tensor:
         return self.l1 * sum(abs(weights)) + self.l2 * sum(square(weights))
 
 
@@ -126,7 +126,7 @@ class OrthogonalRegularizer(Regularizer):
         if self.mode not in ("rows", "columns"):
             raise ArgumentError(type(self).__name__, f"mode is {self.mode!r}; it must be 'rows' or 'columns'.")
 
-    def __call__(self, weights: Any) -> Tensor:
+    def __call__(self, weights: Tensor) -> Tensor:
         if weights.ndim != 2:
             raise ShapeError(type(self).__name__, f"the weights are {weights.type}; they must be a matrix.")
         rows = l2_normalize(weights if self.mode == "rows" else matrix_transpose(weights), axis=1)

@@ -7,14 +7,18 @@ index that the views make of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.compiler.index.index_expr import Index, IndexExpr, as_index, computed
 from hybridflow.compiler.ir.attributes import node_attrs_key
 from hybridflow.compiler.ir.extents import Extent
-from hybridflow.compiler.ir.graph import Node
+from hybridflow.compiler.ir.graph import Literal, Node
 from hybridflow.compiler.ops import Kind
 from hybridflow.errors import CompileError
+
+if TYPE_CHECKING:
+    from hybridflow.compiler.program import Check
+
 
 IsLeaf = Callable[[Node], bool]
 
@@ -129,19 +133,21 @@ class _Recorder:
         self.types = tuple(n.type for n in node.inputs)
         self.out = node.type
 
-    def load(self, k: int, index: Any) -> Any:
+    def load(self, k: int, index: Index | tuple[IndexExpr | int, ...]) -> _Anything:
         source = self.node.inputs[k]
         if not isinstance(index, Index):
             index = Index(source.shape, axes=tuple(as_index(ix) for ix in index))
         self.reads.follow(source, index)
         return ANYTHING
 
-    def load_linear(self, k: int, position: IndexExpr) -> Any:
+    def load_linear(self, k: int, position: IndexExpr) -> _Anything:
         source = self.node.inputs[k]
         self.reads.follow(source, Index(source.shape, linear=position))
         return ANYTHING
 
-    def inside(self, k: int, index: Any, where: Sequence[tuple[IndexExpr, Extent]], otherwise: Any) -> Any:
+    def inside(
+        self, k: int, index: tuple[IndexExpr, ...], where: Sequence[tuple[IndexExpr, Extent]], otherwise: Any
+    ) -> _Anything:
         self.reads.positions += [ix for ix, _ in where]
         return self.load(k, index)
 
@@ -155,22 +161,24 @@ class _Recorder:
     def begin(self, ix: IndexExpr, multiple: int) -> None:
         """There are no lanes here."""
 
-    def sure(self, value: Any, extent: Any) -> IndexExpr:
+    def sure(self, value: _Anything, extent: Extent) -> IndexExpr:
         return computed(value, extent)
 
-    def repeated(self, start: Sequence[Any], iteration: Callable[..., Sequence[Any]], again: Any) -> Sequence[Any]:
+    def repeated(
+        self, start: Sequence[Any], iteration: Callable[..., Sequence[Any]], again: Callable[..., Any]
+    ) -> Sequence[Any]:
         return iteration(*start)
 
-    def folded(self, first: Any, last: Any, extent: Any, of: Any, start: Any, add: Callable[..., Any]) -> Any:
+    def folded(self, first: Any, last: Any, extent: Any, of: Any, start: Any, add: Callable[..., Any]) -> _Anything:
         return add(computed(first, extent), start)
 
-    def clamped(self, value: Any, extent: Any) -> IndexExpr:
+    def clamped(self, value: _Anything, extent: Extent) -> IndexExpr:
         return computed(value, extent)
 
-    def checked(self, value: Any, extent: Any, check: Any) -> IndexExpr:
+    def checked(self, value: _Anything, extent: Extent, check: Check) -> IndexExpr:
         return computed(value, extent)
 
-    def literal(self, value: Any, index: Index) -> Any:
+    def literal(self, value: Literal, index: Index) -> _Anything:
         if value.type.shape:
             self.reads.positions.append(index.linear)
         return ANYTHING

@@ -187,7 +187,7 @@ class _Source:
         self._index = index
         self._never: list[IndexExpr] = []  # indices of which none is in range
 
-    def load(self, k: int, index: Any) -> Any:
+    def load(self, k: int, index: tuple[IndexExpr, ...]) -> Any:
         for position, extent in zip(index, self.types[k].shape, strict=True):
             if not any(position is one for one in self._never):
                 self.prover.within(as_index(position), extent)

@@ -6,7 +6,7 @@ Rules of the op table (derivatives, expansions) are written against a builder, s
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, Union
 
 import numpy as np
@@ -22,7 +22,7 @@ class Value(Protocol):
     def type(self) -> TensorType: ...
 
 
-# What a derivative rule returns for an input: its cotangent, a function that makes it if it is wanted, or None for zero.
+# What a derivative rule returns for an input: its cotangent, a function that makes it on demand, or None for zero.
 Cotangent = Union[Value, Callable[[], Value], None]
 
 
@@ -32,7 +32,7 @@ class Builder:
     Strict: shapes and dtypes must already fit.  Subclasses say what applying an op means.
     """
 
-    def __init__(self, table: Any) -> None:
+    def __init__(self, table: Mapping[str, Any]) -> None:
         self._table = table
 
     def emit(self, op: Any, *inputs: Any, **attrs: Any) -> Any:
@@ -64,7 +64,7 @@ class Builder:
 class GraphBuilder(Builder):
     """Records nodes.  ``location``, the user's file:line, is stamped on each new node."""
 
-    def __init__(self, table: Any, name: str = "graph") -> None:
+    def __init__(self, table: Mapping[str, Any], name: str = "graph") -> None:
         super().__init__(table)
         self.name = name
         self.inputs: list[Node] = []

@@ -48,10 +48,10 @@ TOKEN = TokenType((0,), dt.uint8)
 ValueType = Union[TensorType, TupleType]
 
 
-def is_token(type: Any) -> bool:
+def is_token(type: ValueType) -> bool:
     return isinstance(type, TokenType)
 
 
-def parts_of(type: Any) -> tuple[TensorType, ...]:
+def parts_of(type: ValueType) -> tuple[TensorType, ...]:
     """The types of a node's results: one, unless there are several."""
     return type.parts if isinstance(type, TupleType) else (type,)

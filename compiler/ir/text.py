@@ -31,7 +31,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple, NoReturn
 
@@ -41,7 +41,7 @@ from hybridflow.compiler.ir import dtypes, polynomial
 from hybridflow.compiler.ir.attributes import float_bits
 from hybridflow.compiler.ir.extents import Dim, Extent
 from hybridflow.compiler.ir.graph import Graph, Literal, Node, Role, graphs_in, parameter
-from hybridflow.compiler.ir.results import TOKEN, TokenType, TupleType
+from hybridflow.compiler.ir.results import TOKEN, TokenType, TupleType, ValueType
 from hybridflow.compiler.ir.types import TensorType, shape_fault
 from hybridflow.errors import ParseError
 
@@ -75,7 +75,7 @@ def _extent_text(extent: Extent) -> str:
     return polynomial.text(extent, _symbol_text)
 
 
-def type_text(type: Any) -> str:
+def type_text(type: ValueType) -> str:
     if isinstance(type, TupleType):
         parts = [type_text(part) for part in type.parts]
         return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
@@ -297,7 +297,7 @@ class _Parser:
             self.fail(f"expected {what}, found {_quoted(token)}")
         return self.next()
 
-    def separated(self, close: str, item: Any) -> list[Any]:
+    def separated(self, close: str, item: Callable[..., Any]) -> list[Any]:
         """``item, item, ... close``, perhaps with a comma before ``close``."""
         items: list[Any] = []
         while not self.accept(close):
@@ -424,7 +424,7 @@ class _Parser:
             self.fail(f"the shape {fault}", token)
         return TensorType(shape, dtypes.FROM_SHORT[token.text])
 
-    def result_type(self) -> Any:
+    def result_type(self) -> ValueType:
         """The type of a node: of one result, or of several."""
         return TupleType(tuple(self.separated(")", self.type))) if self.accept("(") else self.type()
 

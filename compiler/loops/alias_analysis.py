@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.results import is_token
@@ -47,7 +46,7 @@ class AliasAnalysis:
             self._found[node] = self._find(node, _lowering(node))
         return self._found[node]
 
-    def _find(self, node: Node, how: Any) -> AliasPairs:
+    def _find(self, node: Node, how: Scan | Switch | While) -> AliasPairs:
         first = isinstance(how, Switch) and not how.fixed  # which chooses
         bases = [base(n) for n in node.inputs]
         times = Counter(bases)
@@ -58,7 +57,7 @@ class AliasAnalysis:
             pairs = [pair for pair in pairs if pair in overwritten]
         return tuple([(i + first, k) for i, k in pairs])
 
-    def _find_wanted(self, how: Any) -> AliasPairs:
+    def _find_wanted(self, how: Scan | Switch | While) -> AliasPairs:
         if isinstance(how, (While, Scan)):
             carried = how.body.outputs[: how.carries if isinstance(how, Scan) else None]
             return tuple([(k, k) for k, n in enumerate(carried) if _is_array(n)])
@@ -95,7 +94,7 @@ class AliasAnalysis:
                 stack += [n for n in node.inputs if n.type == node.type]
 
 
-def _graphs(how: Any) -> Sequence[Graph]:
+def _graphs(how: Scan | Switch | While) -> Sequence[Graph]:
     if isinstance(how, (While, Scan)):
         return [how.body]
     return how.branches if isinstance(how, Switch) else ()
@@ -106,6 +105,6 @@ def _is_array(node: Node) -> bool:
     return not is_token(node.type) and not (node.type.is_static and node.type.size <= 1)
 
 
-def _lowering(node: Node) -> Any:
+def _lowering(node: Node) -> Scan | Switch | While:
     assert node.op.lower is not None
     return node.op.lower(tuple([n.type for n in node.inputs]), node.attrs)

@@ -10,12 +10,16 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hybridflow.compiler.ir.build import Builder
+from hybridflow.compiler.ir.build import Builder, Value
 from hybridflow.compiler.ir.graph import Graph, graphs_in
 from hybridflow.compiler.ir.types import Extent
 from hybridflow.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from hybridflow.compiler.ops.op_table import OpDef
+
 
 Attrs = Mapping[str, Any]
 
@@ -27,7 +31,7 @@ class PartlyBatched(NamedTuple):
     batched: tuple[bool, ...]
 
 
-def axis_to_front(b: Builder, x: Any, has_axis: bool, size: Extent) -> Any:
+def axis_to_front(b: Builder, x: Value, has_axis: bool, size: Extent) -> Any:
     """``x`` with the axis of examples: repeated along it, unless it has it already."""
     if has_axis:
         return x
@@ -40,7 +44,7 @@ def broadcast_batched(attrs_of: Callable[[Extent, Attrs], dict[str, Any]]) -> Ca
     ``attrs_of(size, attrs)`` are the attributes when every input has the axis.
     """
 
-    def rule(b: Builder, op: Any, size: Extent, batched: Sequence[bool], /, *inputs: Any, **attrs: Any) -> Any:
+    def rule(b: Builder, op: OpDef, size: Extent, batched: Sequence[bool], /, *inputs: Value, **attrs: Any) -> Value:
         operands = [axis_to_front(b, x, is_batched, size) for x, is_batched in zip(inputs, batched)]
         return b.emit(op, *operands, **attrs_of(size, attrs))
 
@@ -111,7 +115,7 @@ def mapped(axis: MeshAxis | None, functions: list[Callable[..., Any]]) -> Iterat
         _mapped.reset(token)
 
 
-def meets(op: Any, attrs: Any) -> bool:
+def meets(op: OpDef, attrs: Any) -> bool:
     """Whether the replicas of the axis that is being mapped meet in an op, or somewhere inside of it."""
     axis = mapped_axis()
     if axis is None:

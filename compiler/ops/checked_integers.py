@@ -34,7 +34,7 @@ WRAPPING: dict[str, str] = {}
 Exact = Callable[..., int]
 
 
-def _reference(name: str, exact: Exact) -> Any:
+def _reference(name: str, exact: Exact) -> Callable[..., Any]:
     def one(*xs: Any) -> int:
         result = exact(*map(int, xs))
         if not _LEAST <= result <= _MOST:
@@ -88,7 +88,7 @@ def _samples(arity: int, exact: Exact) -> samples.Samples:
     def fits(*xs: Any) -> bool:
         return _LEAST <= exact(*map(int, xs)) <= _MOST
 
-    def result(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+    def result(rng: np.random.Generator, dtype: dt.DType) -> list[samples.Sample]:
         result = []
         for arrays, attrs in samples.elementwise(arity)(rng, dtype):
             kept = np.array([fits(*xs) for xs in zip(*(x.ravel() for x in arrays))], bool).reshape(arrays[0].shape)

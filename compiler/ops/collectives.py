@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ir.build import GraphBuilder
-from hybridflow.compiler.ir.types import TensorType
+from hybridflow.compiler.ir.build import Builder, Cotangent, GraphBuilder, Value
+from hybridflow.compiler.ir.types import Extent, TensorType
 from hybridflow.compiler.ops import reference_arrays, type_rules
 from hybridflow.compiler.ops.batching_rules import MeshAxis, PartlyBatched, axis_to_front, mapped_axis, numbered
 from hybridflow.compiler.ops.evaluation_order import replica_fold
@@ -41,7 +41,7 @@ REDUCTIONS = ("sum", "mean", "max", "min")
 # ---- each collective in a graph for all replicas
 
 
-def _rows(b: Any, x: Any) -> list[Any]:
+def _rows(b: Builder, x: Value) -> list[Any]:
     """The value of each replica."""
     shape = x.type.shape[1:]
     zeros, ones = (0,) * len(shape), (1,) * (len(shape) + 1)
@@ -54,7 +54,7 @@ def _rows(b: Any, x: Any) -> list[Any]:
 _COMBINE: dict[str, str] = {"sum": "add", "mean": "add", "max": "maximum", "min": "minimum"}
 
 
-def _exchanged(b: Any, make: Callable[..., Any], name: str, x: Any, shape: Any, axis: MeshAxis) -> Any:
+def _exchanged(b: Builder, make: Callable[..., Any], name: str, x: Value, shape: Any, axis: MeshAxis) -> Value:
     """What the processes that share the replicas out make of the values that each has: another array of a shape."""
     assert axis.share is not None
     types = (x.type.with_shape(shape), TensorType((), dt.int32))
@@ -69,7 +69,7 @@ def _exchanged(b: Any, make: Callable[..., Any], name: str, x: Any, shape: Any, 
     return result
 
 
-def _of_all(b: Any, name: str, x: Any, differs: bool, axis: MeshAxis) -> Any:
+def _of_all(b: Builder, name: str, x: Value, differs: bool, axis: MeshAxis) -> Value:
     """The values of all replicas, be they of this process or of others, along the first axis."""
     if not differs or axis.share is None:
         return axis_to_front(b, x, differs, axis.size)
@@ -78,7 +78,7 @@ def _of_all(b: Any, name: str, x: Any, differs: bool, axis: MeshAxis) -> Any:
     return _exchanged(b, axis.share.gathers, name, x, (axis.size, *x.type.shape[1:]), axis)
 
 
-def of_this_process(b: Any, x: Any, axis: MeshAxis) -> Any:
+def of_this_process(b: Builder, x: Value, axis: MeshAxis) -> Any:
     """Of the values of all replicas, those of this process."""
     if axis.share is None:
         return x
@@ -87,7 +87,9 @@ def of_this_process(b: Any, x: Any, axis: MeshAxis) -> Any:
     return b.slice(x, start=(first, *zeros), stop=(first + count, *shape), step=ones)
 
 
-def _nodes(b: Any, values: list[Any], combine: Callable[[Any, Any], Any], like: TensorType, axis: MeshAxis) -> Any:
+def _nodes(
+    b: Builder, values: list[Any], combine: Callable[[Any, Any], Any], like: TensorType, axis: MeshAxis
+) -> Value:
     """The nodes of the tree that this process has, stacked."""
     assert axis.share is not None
     first = axis.share.first
@@ -99,7 +101,7 @@ def _nodes(b: Any, values: list[Any], combine: Callable[[Any, Any], Any], like: 
     return b.concat(*stacked, axis=0) if len(stacked) > 1 else stacked[0]
 
 
-def reduced(b: Any, x: Any, differs: bool, axis: MeshAxis, reduce: str) -> Any:
+def reduced(b: Builder, x: Value, differs: bool, axis: MeshAxis, reduce: str) -> Any:
     """What all replicas' values come to, through any builder.  ``differs``: each has one of its own, along the first
     axis of ``x``; else ``x`` is the value of each."""
     shared = differs and axis.share is not None
@@ -122,7 +124,7 @@ def reduced(b: Any, x: Any, differs: bool, axis: MeshAxis, reduce: str) -> Any:
     return total if wide == dtype else b.convert(total, dtype=dtype)
 
 
-def gathered(b: Any, x: Any, differs: bool, axis: MeshAxis, along: int) -> Any:
+def gathered(b: Builder, x: Value, differs: bool, axis: MeshAxis, along: int) -> Any:
     """The values of all replicas behind each other along an array axis."""
     x = _of_all(b, "all_gather", x, differs, axis)
     shape = x.type.shape[1:]
@@ -135,7 +137,7 @@ def _times(shape: Sequence[Any], along: int, count: int) -> tuple[Any, ...]:
     return (*shape[:along], shape[along] * count, *shape[along + 1 :])
 
 
-def parts(b: Any, x: Any, along: int, count: int) -> Any:
+def parts(b: Builder, x: Value, along: int, count: int) -> Any:
     """``count`` equal parts along an array axis, stacked along a first one."""
     shape = x.type.shape
     cut = b.reshape(x, shape=(*shape[:along], count, shape[along] // count, *shape[along + 1 :]))
@@ -144,19 +146,19 @@ def parts(b: Any, x: Any, along: int, count: int) -> Any:
     return b.transpose(cut, perm=order) if along else cut
 
 
-def _all_reduce(b: Any, axis: MeshAxis, x: Any, differs: bool, reduce: str) -> tuple[Any, bool]:
+def _all_reduce(b: Builder, axis: MeshAxis, x: Value, differs: bool, reduce: str) -> tuple[Any, bool]:
     return reduced(b, x, differs, axis, reduce), False
 
 
-def _all_gather(b: Any, axis: MeshAxis, x: Any, differs: bool, along: int) -> tuple[Any, bool]:
+def _all_gather(b: Builder, axis: MeshAxis, x: Value, differs: bool, along: int) -> tuple[Any, bool]:
     return gathered(b, x, differs, axis, along), False
 
 
-def _reduce_scatter(b: Any, axis: MeshAxis, x: Any, differs: bool, reduce: str, along: int) -> tuple[Any, bool]:
+def _reduce_scatter(b: Builder, axis: MeshAxis, x: Value, differs: bool, reduce: str, along: int) -> tuple[Any, bool]:
     return of_this_process(b, parts(b, reduced(b, x, differs, axis, reduce), along, axis.size), axis), True
 
 
-def _all_to_all(b: Any, axis: MeshAxis, x: Any, differs: bool, split: int, concat: int) -> tuple[Any, bool]:
+def _all_to_all(b: Builder, axis: MeshAxis, x: Value, differs: bool, split: int, concat: int) -> tuple[Any, bool]:
     x = _of_all(b, "all_to_all", x, differs, axis)
     cut = parts(b, x, split + 1, axis.size)  # receiver, sender, the part
     shape = cut.type.shape[2:]
@@ -167,12 +169,12 @@ def _all_to_all(b: Any, axis: MeshAxis, x: Any, differs: bool, split: int, conca
     return of_this_process(b, whole, axis), True
 
 
-def _broadcast_replica(b: Any, axis: MeshAxis, x: Any, differs: bool, source: int) -> tuple[Any, bool]:
+def _broadcast_replica(b: Builder, axis: MeshAxis, x: Value, differs: bool, source: int) -> tuple[Any, bool]:
     return (_rows(b, _of_all(b, "broadcast", x, differs, axis))[source] if differs else x), False
 
 
 def _permute_replicas(
-    b: Any, axis: MeshAxis, x: Any, differs: bool, pairs: tuple[tuple[int, int], ...]
+    b: Builder, axis: MeshAxis, x: Value, differs: bool, pairs: tuple[tuple[int, int], ...]
 ) -> tuple[Any, bool]:
     values = _rows(b, _of_all(b, "permute", x, differs, axis))
     source = {target: sender for sender, target in pairs}
@@ -182,7 +184,7 @@ def _permute_replicas(
     return of_this_process(b, b.concat(*[b.reshape(v, shape=shape) for v in rows], axis=0), axis), True
 
 
-def _gather_parts(b: Any, axis: MeshAxis, x: Any, differs: bool, count: int) -> tuple[Any, bool]:
+def _gather_parts(b: Builder, axis: MeshAxis, x: Value, differs: bool, count: int) -> tuple[Any, bool]:
     if differs:
         raise ArgumentError("gather_parts", "each replica has a part of its own. Expected the same for all of them.")
     if axis.share is None:
@@ -190,7 +192,7 @@ def _gather_parts(b: Any, axis: MeshAxis, x: Any, differs: bool, count: int) -> 
     return _exchanged(b, axis.share.gathers, "gather_parts", x, (count,), axis._replace(size=count)), False
 
 
-def _axis_index(b: Any, axis: MeshAxis) -> tuple[Any, bool]:
+def _axis_index(b: Builder, axis: MeshAxis) -> tuple[Any, bool]:
     return of_this_process(b, b.iota(shape=(axis.size,), axis=0, dtype=dt.int64), axis), True
 
 
@@ -200,7 +202,7 @@ _ARRAY_AXES = ("along", "split", "concat")  # attributes that name an axis of th
 
 
 def _batch(meeting: Callable[..., tuple[Any, bool]]) -> Callable[..., Any]:
-    def rule(b: Any, op: Any, size: Any, batched: Sequence[bool], /, *inputs: Any, **attrs: Any) -> Any:
+    def rule(b: Builder, op: Any, size: Extent, batched: Sequence[bool], /, *inputs: Value, **attrs: Any) -> Any:
         axis = mapped_axis()
         if axis is None or attrs["axis"] != axis.name:
             moved = {name: value + 1 if name in _ARRAY_AXES else value for name, value in attrs.items()}
@@ -275,7 +277,9 @@ def _pairs(name: str, pairs: Any, size: int) -> tuple[tuple[int, int], ...]:
     return tuple(sorted(replicas))
 
 
-def _all_reduce_vjp(b: Any, g: Any, out: Any, x: Any, axis: str, size: int, reduce: str) -> tuple[Any, ...]:
+def _all_reduce_vjp(
+    b: Builder, g: Value, out: Value, x: Value, axis: str, size: int, reduce: str
+) -> tuple[Cotangent, ...]:
     """Cotangents are those of the sum of all replicas' results."""
     if reduce in ("sum", "mean"):
         return (b.all_reduce(g, axis=axis, size=size, reduce=reduce),)
@@ -287,13 +291,15 @@ def _all_reduce_vjp(b: Any, g: Any, out: Any, x: Any, axis: str, size: int, redu
 
 
 def _reduce_scatter_vjp(
-    b: Any, g: Any, out: Any, x: Any, axis: str, size: int, reduce: str, along: int
-) -> tuple[Any, ...]:
+    b: Builder, g: Value, out: Value, x: Value, axis: str, size: int, reduce: str, along: int
+) -> tuple[Cotangent, ...]:
     whole = b.all_gather(g, axis=axis, size=size, along=along)
     return (b.divide(whole, b.full(size, like=whole.type)) if reduce == "mean" else whole,)
 
 
-def _broadcast_vjp(b: Any, g: Any, out: Any, x: Any, axis: str, size: int, source: int) -> tuple[Any, ...]:
+def _broadcast_vjp(
+    b: Builder, g: Value, out: Value, x: Value, axis: str, size: int, source: int
+) -> tuple[Cotangent, ...]:
     total = b.all_reduce(g, axis=axis, size=size, reduce="sum")
     number = b.axis_index(axis=axis, size=size)
     mine = b.equal(number, b.full(source, like=number.type))

@@ -12,10 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ops.complex_pairs import Pair
+
+if TYPE_CHECKING:
+    from hybridflow.compiler.ir.build import Builder
 
 
 class Real:
@@ -109,7 +112,7 @@ def _choose_both(condition: Real, x: Z, y: Z) -> Z:
 def _rule(function: Callable[[Z], Z]) -> Callable[[Any, Pair], Pair]:
     """A function of ``Z`` as a rule on pairs."""
 
-    def rule(b: Any, x: Pair) -> Pair:
+    def rule(b: Builder, x: Pair) -> Pair:
         result = function(Z(Real(b, x.real), Real(b, x.imag)))
         return Pair(result.re.node, result.im.node)
 
@@ -282,7 +285,7 @@ def _pow(z: Z, w: Z) -> Z:
     return _choose_both(exponent_zero, Z(w.re.constant(1.0), zero), _choose_both(base_zero, of_zero, result))
 
 
-def pow_rule(b: Any, x: Pair, y: Pair) -> Pair:
+def pow_rule(b: Builder, x: Pair, y: Pair) -> Pair:
     """exp(y log x); x to the 0 is 1, and powers of 0 need an exponent of positive real part, as in NumPy."""
     z, w = (Z(Real(b, v.real), Real(b, v.imag)) for v in (x, y))
     result = _in_double(_pow)(z, w)

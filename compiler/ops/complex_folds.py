@@ -7,7 +7,8 @@ has one result, so there is one for each part.
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +20,10 @@ from hybridflow.compiler.ops.complex_pairs import Pair
 from hybridflow.compiler.ops.emitter_protocol import Emit, State, Val
 from hybridflow.compiler.ops.lowering import PrefixScan
 from hybridflow.compiler.ops.op_table import NOT_DIFFERENTIABLE, TABLE, Kind, define
+
+if TYPE_CHECKING:
+    from hybridflow.compiler.ir.build import Builder
+
 
 _FLOATS = (dt.float32, dt.float64)
 
@@ -39,7 +44,7 @@ def _joined(real: np.ndarray, imag: np.ndarray) -> np.ndarray:
     return out
 
 
-def _one(dtype: Any) -> tuple[tuple[Any, Any], ...]:
+def _one(dtype: dt.DType) -> tuple[tuple[Any, Any], ...]:
     return (1, dtype), (0, dtype)
 
 
@@ -59,7 +64,7 @@ def _product_reference(x: np.ndarray, y: np.ndarray, axes: tuple[int, ...]) -> t
         return result.real.astype(x.dtype), result.imag.astype(x.dtype)
 
 
-def _product_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+def _product_samples(rng: np.random.Generator, dtype: dt.DType) -> list[samples.Sample]:
     cases: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
         ((), ()),
         ((7,), (0,)),
@@ -93,14 +98,14 @@ define(
 )
 
 
-def prod(b: Any, x: Pair, axes: tuple[int, ...]) -> Pair:
+def prod(b: Builder, x: Pair, axes: tuple[int, ...]) -> Pair:
     return Pair(*b.results(b.complex_prod(x.real, x.imag, axes=axes)))
 
 
 # ---- scans
 
 
-def _scan_infer(name: str) -> Any:
+def _scan_infer(name: str) -> Callable[..., Any]:
     def infer(*types: TensorType, axis: int) -> TensorType:
         type_rules.check_same(name, *types)
         type_rules.check_dtype(name, types[0], frozenset(_FLOATS))
@@ -109,7 +114,7 @@ def _scan_infer(name: str) -> Any:
     return infer
 
 
-def _scan_reference(of: str, imag: bool) -> Any:
+def _scan_reference(of: str, imag: bool) -> Callable[..., Any]:
     def reference(*parts: np.ndarray, axis: int) -> np.ndarray:
         wide = [_joined(x, y) for x, y in zip(parts[::2], parts[1::2])]
         result = TABLE[of].reference(*wide, axis=axis)
@@ -118,8 +123,8 @@ def _scan_reference(of: str, imag: bool) -> Any:
     return reference
 
 
-def _scan_samples(parts: int) -> Any:
-    def make(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+def _scan_samples(parts: int) -> Callable[..., Any]:
+    def make(rng: np.random.Generator, dtype: dt.DType) -> list[samples.Sample]:
         cases = [((7,), 0), ((3, 5), 0), ((3, 5), 1), ((1,), 0), ((0,), 0), ((2, 0), 0)]
         return [
             (tuple(samples.values(rng, dtype, shape) for _ in range(parts)), {"axis": axis}) for shape, axis in cases
@@ -150,7 +155,7 @@ def _scans(of: str, operands: int, result: int, **fields: Any) -> None:
         )
 
 
-def _finish(component: int, e: Emit, state: State, dtype: Any) -> Val:
+def _finish(component: int, e: Emit, state: State, dtype: dt.DType) -> Val:
     return state[component]
 
 
@@ -188,11 +193,11 @@ _scans(
 )
 
 
-def exclusive_product(b: Any, x: Pair, axis: int) -> Pair:
+def exclusive_product(b: Builder, x: Pair, axis: int) -> Pair:
     real, imag = b.complex_exclusive_product_real, b.complex_exclusive_product_imag
     return Pair(real(*x, axis=axis), imag(*x, axis=axis))
 
 
-def linear_recurrence(b: Any, x: Pair, y: Pair, axis: int) -> Pair:
+def linear_recurrence(b: Builder, x: Pair, y: Pair, axis: int) -> Pair:
     real, imag = b.complex_linear_recurrence_real, b.complex_linear_recurrence_imag
     return Pair(real(*x, *y, axis=axis), imag(*x, *y, axis=axis))

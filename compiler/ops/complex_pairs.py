@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Literal
+
+if TYPE_CHECKING:
+    from hybridflow.compiler.ir.build import Builder, Value
 
 
 class Pair(NamedTuple):
@@ -30,7 +33,7 @@ Rule = Callable[..., Any]
 def componentwise(name: str) -> Rule:
     """The rule of ops that do the same to both parts."""
 
-    def rule(b: Any, *xs: Any, **attrs: Any) -> Pair:
+    def rule(b: Builder, *xs: Value, **attrs: Any) -> Pair:
         op = getattr(b, name)
         real = op(*[x.real if isinstance(x, Pair) else x for x in xs], **attrs)
         return Pair(real, op(*[x.imag if isinstance(x, Pair) else x for x in xs], **attrs))
@@ -52,7 +55,7 @@ class Moved:
 def either(name: str, join: str) -> Rule:
     """The rule of tests: that of both parts, joined by ``logical_or`` or ``logical_and``."""
 
-    def rule(b: Any, *xs: Pair) -> Any:
+    def rule(b: Any, *xs: Pair) -> Value:
         test = getattr(b, name)
         return getattr(b, join)(test(*[x.real for x in xs]), test(*[x.imag for x in xs]))
 
@@ -62,7 +65,7 @@ def either(name: str, join: str) -> Rule:
 def deferred(module: str, name: str) -> Rule:
     """The rule of that name in a module beside this one, which programs of real numbers do without."""
 
-    def rule(b: Any, *xs: Pair, **attrs: Any) -> Pair:
+    def rule(b: Builder, *xs: Pair, **attrs: Any) -> Pair:
         rule_of_module = getattr(importlib.import_module(f"hybridflow.compiler.ops.{module}"), name)
         result: Pair = rule_of_module(b, *xs, **attrs)
         return result
@@ -74,7 +77,7 @@ def elementary(name: str) -> Rule:
     return deferred("complex_elementary", name)
 
 
-def full(b: Any, value: float, like: Any) -> Any:
+def full(b: Any, value: float, like: Value) -> Any:
     return b.full(value, like=like.type)
 
 
@@ -88,7 +91,7 @@ def joined(b: Any, x: Any, dtype: Any) -> Pair:
 # ---- ops that there are for complex numbers alone
 
 
-def convert(b: Any, x: Any, dtype: Any) -> Any:
+def convert(b: Builder, x: Any, dtype: np.dtype) -> Any:
     if not isinstance(x, Pair):
         return joined(b, x, dtype)
     part = dt.part_dtype(dtype)
@@ -100,34 +103,34 @@ def convert(b: Any, x: Any, dtype: Any) -> Any:
     return b.convert(x.real, dtype=dtype) if x.real.dtype != dtype else x.real
 
 
-def constant(b: Any, value: Literal) -> Pair:
+def constant(b: Builder, value: Literal) -> Pair:
     array = value.array
     real, imag = (np.ascontiguousarray(part).reshape(array.shape) for part in (array.real, array.imag))
     return Pair(b.constant(value=Literal.of(real)), b.constant(value=Literal.of(imag)))
 
 
-def pad(b: Any, x: Pair, value: Any, **attrs: Any) -> Pair:
+def pad(b: Builder, x: Pair, value: Any, **attrs: Any) -> Pair:
     return Pair(b.pad(x.real, value=value, **attrs), b.pad(x.imag, value=0.0, **attrs))
 
 
 # ---- arithmetic
 
 
-def multiply(b: Any, x: Pair, y: Pair) -> Pair:
+def multiply(b: Builder, x: Pair, y: Pair) -> Pair:
     real = b.subtract(b.multiply(x.real, y.real), b.multiply(x.imag, y.imag))
     return Pair(real, b.add(b.multiply(x.real, y.imag), b.multiply(x.imag, y.real)))
 
 
-def square(b: Any, x: Pair) -> Pair:
+def square(b: Builder, x: Pair) -> Pair:
     product = b.multiply(x.real, x.imag)
     return Pair(b.subtract(b.square(x.real), b.square(x.imag)), b.add(product, product))
 
 
-def _choose(b: Any, condition: Any, x: Pair, y: Pair) -> Pair:
+def _choose(b: Builder, condition: Value, x: Pair, y: Pair) -> Pair:
     return Pair(b.where(condition, x.real, y.real), b.where(condition, x.imag, y.imag))
 
 
-def divide(b: Any, x: Pair, y: Pair) -> Pair:
+def divide(b: Builder, x: Pair, y: Pair) -> Pair:
     """Smith's algorithm: the larger part of the divisor is divided by, so that nothing overflows that need not."""
     real, imag = b.abs(y.real), b.abs(y.imag)
     by_real = b.greater_equal(real, imag)
@@ -145,7 +148,7 @@ def divide(b: Any, x: Pair, y: Pair) -> Pair:
     return _choose(b, nothing, Pair(b.divide(x.real, real), b.divide(x.imag, real)), quotient)
 
 
-def reciprocal(b: Any, x: Pair) -> Pair:
+def reciprocal(b: Builder, x: Pair) -> Pair:
     """As NumPy's ``reciprocal`` has it."""
     by_real = b.less_equal(b.abs(x.imag), b.abs(x.real))
     large, small = b.where(by_real, x.real, x.imag), b.where(by_real, x.imag, x.real)
@@ -155,7 +158,7 @@ def reciprocal(b: Any, x: Pair) -> Pair:
     return Pair(b.where(by_real, whole, part), b.negative(b.where(by_real, part, whole)))
 
 
-def sign(b: Any, x: Pair) -> Pair:
+def sign(b: Builder, x: Pair) -> Pair:
     """x / abs(x), and 0 of 0: the array API standard's.  Where one part alone is infinite it is its sign, as NumPy has
     it; two infinite ones have no direction."""
     zero = full(b, 0, x.real)
@@ -179,10 +182,10 @@ def sign(b: Any, x: Pair) -> Pair:
 # ---- products that are summed
 
 
-def convolution(name: str) -> Any:
+def convolution(name: str) -> Callable[..., Any]:
     """The rule of an op that is a sum of products of its operands."""
 
-    def pairs(b: Any, x: Pair, y: Pair, **attrs: Any) -> Pair:
+    def pairs(b: Builder, x: Pair, y: Pair, **attrs: Any) -> Pair:
         def product(left: Any, right: Any) -> Any:
             return getattr(b, name)(left, right, **attrs)
 
@@ -192,7 +195,7 @@ def convolution(name: str) -> Any:
     return pairs
 
 
-def matmul(b: Any, x: Pair, y: Pair, sum_dtype: Any, **attrs: Any) -> Pair:
+def matmul(b: Builder, x: Pair, y: Pair, sum_dtype: dt.DType, **attrs: Any) -> Pair:
     """Four real products, each in the order of real ones."""
 
     def product(left: Any, right: Any) -> Any:
@@ -202,7 +205,7 @@ def matmul(b: Any, x: Pair, y: Pair, sum_dtype: Any, **attrs: Any) -> Pair:
     return Pair(real, b.add(product(x.real, y.imag), product(x.imag, y.real)))
 
 
-def vecdot(b: Any, x: Pair, y: Pair, axes: Any, sum_dtype: Any) -> Pair:
+def vecdot(b: Builder, x: Pair, y: Pair, axes: Any, sum_dtype: dt.DType) -> Pair:
     def product(left: Any, right: Any) -> Any:
         return b.vecdot(left, right, axes=axes, sum_dtype=dt.part_dtype(sum_dtype))
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ir.build import Builder
+from hybridflow.compiler.ir.build import Builder, Cotangent, Value
 from hybridflow.compiler.ir.extents import Extent, required
 from hybridflow.compiler.ir.types import TensorType, product
 from hybridflow.compiler.ops import complex_pairs, reference_arrays, samples, type_rules
@@ -46,7 +46,9 @@ def _pad_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str
     return result
 
 
-def _pad_infer(x: TensorType, low: Any, high: Any, interior: Any, value: Any) -> TensorType:
+def _pad_infer(
+    x: TensorType, low: tuple[Extent, ...], high: tuple[Extent, ...], interior: tuple[int, ...], value: Any
+) -> TensorType:
     shape = []
     for size, before, after, between in zip(x.shape, low, high, interior):
         spread = (size - 1) * between if size != 0 else 0
@@ -54,14 +56,16 @@ def _pad_infer(x: TensorType, low: Any, high: Any, interior: Any, value: Any) ->
     return x.with_shape(tuple(shape))
 
 
-def _pad_slice(x: TensorType, low: Any, interior: Any) -> dict[str, Any]:
+def _pad_slice(x: TensorType, low: Any, interior: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
     """Attributes of the slice that takes ``x`` out of its padded form."""
     step = tuple(between + 1 for between in interior)
     stop = tuple(before + (size - 1) * s + 1 if size != 0 else before for size, before, s in zip(x.shape, low, step))
     return {"start": low, "stop": stop, "step": step}
 
 
-def _pad_reference(x: np.ndarray, low: Any, high: Any, interior: Any, value: Any) -> np.ndarray:
+def _pad_reference(
+    x: np.ndarray, low: tuple[int, ...], high: tuple[int, ...], interior: tuple[int, ...], value: Any
+) -> np.ndarray:
     type = TensorType(x.shape, x.dtype)
     shape: Any = _pad_infer(type, low, high, interior, value).shape
     out = np.full(shape, value, x.dtype)
@@ -70,7 +74,14 @@ def _pad_reference(x: np.ndarray, low: Any, high: Any, interior: Any, value: Any
     return out
 
 
-def _pad_segments(types: Any, out: TensorType, low: Any, high: Any, interior: Any, value: Any) -> list[Segment]:
+def _pad_segments(
+    types: tuple[TensorType, ...],
+    out: TensorType,
+    low: tuple[Extent, ...],
+    high: tuple[Extent, ...],
+    interior: tuple[int, ...],
+    value: Any,
+) -> list[Segment]:
     x = types[0]
     moved: Segment = (0, x.shape, low, tuple(between + 1 for between in interior))
     if out.shape == x.shape:
@@ -106,7 +117,7 @@ def _pad_element(g: ElementSource, index: Any, low: Any, high: Any, interior: An
     return g.inside(0, inner, where, value)
 
 
-def _pad_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+def _pad_samples(rng: np.random.Generator, dtype: dt.DType) -> list[samples.Sample]:
     cases: list[tuple[tuple[int, ...], Any, Any, Any]] = [
         ((), (), (), ()),
         ((4,), (1,), (2,), (0,)),
@@ -144,7 +155,7 @@ define(
 # ---- concat
 
 
-def _concat_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
+def _concat_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, int]:
     if not types:
         raise ArgumentError("concat", "there is nothing to join. Expected at least one tensor.")
     return {"axis": type_rules.axis("concat", types[0], attrs["axis"])}
@@ -175,7 +186,7 @@ def _concat_segments(types: tuple[TensorType, ...], out: TensorType, axis: int) 
     return result
 
 
-def _concat_vjp(b: Builder, g: Any, out: Any, *inputs: Any, axis: int) -> tuple[Any, ...]:
+def _concat_vjp(b: Builder, g: Value, out: Value, *inputs: Value, axis: int) -> tuple[Cotangent, ...]:
     if len(inputs) == 1:
         return (g,)
     types = tuple(x.type for x in inputs)
@@ -188,7 +199,7 @@ def _concat_vjp(b: Builder, g: Any, out: Any, *inputs: Any, axis: int) -> tuple[
     return tuple(part(offsets, x) for (_, _, offsets, _), x in zip(_concat_segments(types, g.type, axis), types))
 
 
-def _concat_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+def _concat_samples(rng: np.random.Generator, dtype: dt.DType) -> list[samples.Sample]:
     cases = [
         (((3,), (4,)), 0),
         (((2, 3), (2, 1), (2, 65)), 1),

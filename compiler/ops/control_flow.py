@@ -52,7 +52,7 @@ iterations: its forward pass counts them and stacks the same residuals into memo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -64,6 +64,10 @@ from hybridflow.compiler.ir.types import Dim, Extent, Shape, TensorType
 from hybridflow.compiler.ops.lowering import Assert, DynamicExtent, HostCall, Scan, Switch, While
 from hybridflow.compiler.ops.op_table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, GradientError, ShapeError
+
+if TYPE_CHECKING:
+    from hybridflow.compiler.ir.build import Builder, Cotangent, Value
+
 
 Types = Sequence[TensorType]
 Arrays = Sequence[np.ndarray]
@@ -88,7 +92,7 @@ class GraphRunner(Protocol):
 # ---- one of several results
 
 
-def _project_canon(types: Types, attrs: dict[str, Any]) -> dict[str, Any]:
+def _project_canon(types: Types, attrs: dict[str, Any]) -> dict[str, int]:
     index, whole = attrs["index"], types[0]
     if not isinstance(whole, TupleType):
         raise ArgumentTypeError("project", f"the input is {whole}. Expected a value with several results.")
@@ -140,7 +144,7 @@ def _check_type(name: str, what: str, actual: Any, expected: Any, whose: str) ->
     raise differ(name, f"{what} is {actual}, and {whose} {expected}. Expected equal types.")
 
 
-def _outputs(graph: Graph) -> tuple[Any, ...]:
+def _outputs(graph: Graph) -> tuple[TensorType, ...]:
     return tuple([n.type for n in graph.outputs])
 
 
@@ -149,7 +153,7 @@ def _check_carries(name: str, types: Types, carries: Types) -> None:
         _check_type(name, f"result {i} of the body", new, old, f"carry {i} is")
 
 
-def _may_raise(types: Any, attrs: Any) -> bool:
+def _may_raise(types: tuple[TensorType, ...], attrs: Any) -> bool:
     return any(graph.may_raise for graph in graphs_in(attrs))
 
 
@@ -218,7 +222,7 @@ _control(
 # ---- cond
 
 
-def _cond_canon(types: Types, attrs: dict[str, Any]) -> dict[str, Any]:
+def _cond_canon(types: Types, attrs: dict[str, Any]) -> dict[str, tuple[Graph, ...]]:
     branches = attrs["branches"]
     if not isinstance(branches, tuple) or not branches:
         raise ArgumentTypeError("cond", f"branches are {branches!r}. Expected a tuple of graphs, at least one.")
@@ -267,7 +271,7 @@ _control(
 # ---- while
 
 
-def _while_canon(types: Types, attrs: dict[str, Any]) -> dict[str, Any]:
+def _while_canon(types: Types, attrs: dict[str, Any]) -> dict[str, Graph]:
     return {"cond": _graph("while", "the condition", attrs["cond"]), "body": _graph("while", "the body", attrs["body"])}
 
 
@@ -418,7 +422,7 @@ _control(
 # ---- custom
 
 
-def _custom_canon(types: Types, attrs: dict[str, Any]) -> dict[str, Any]:
+def _custom_canon(types: Types, attrs: dict[str, Any]) -> dict[str, Graph | int]:
     derivative = _graph("custom", "the derivative", attrs["derivative"])
     made, given = attrs["made"], attrs["given"]
     if type(made) is not int or type(given) is not int or not 0 <= made <= made + given <= len(types):
@@ -530,7 +534,9 @@ def _host_call_reference(
     return tuple(run.callback(number, xs, types))
 
 
-def _host_call_vjp(b: Any, gs: Sequence[Any], outs: Any, *xs: Any, is_last: bool, **attrs: Any) -> list[Any]:
+def _host_call_vjp(
+    b: Builder, gs: Sequence[Any], outs: Any, *xs: Value, is_last: bool, **attrs: Any
+) -> list[Cotangent]:
     if is_last:
         raise GradientError(
             "py_function", "in a branch or loop there are derivatives of an order up to 3 through a function in Python."
@@ -556,7 +562,7 @@ define(
 )
 
 
-def _assert_canon(types: Types, attrs: dict[str, Any]) -> dict[str, Any]:
+def _assert_canon(types: Types, attrs: dict[str, Any]) -> dict[str, int | str]:
     number, message = attrs["number"], attrs["message"]
     if type(number) is not int or number < 0:
         raise ArgumentTypeError("require", f"number is {number!r}. Expected that of a function, 0 or more.")

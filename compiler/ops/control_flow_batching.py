@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hybridflow.compiler.batching import batched_graph
-from hybridflow.compiler.ir.build import GraphBuilder
+from hybridflow.compiler.ir.build import Builder, GraphBuilder, Value
 from hybridflow.compiler.ir.dtypes import bool_, int64
 from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.ir.graph import Graph, graphs_in
@@ -34,7 +34,7 @@ def _is_pure(graphs: Sequence[Graph]) -> bool:
     return not any(g.is_ordered or any(is_token(n.type) for n in g.inputs) for g in graphs)
 
 
-def example_by_example(b: Any, op: Any, size: Extent, batched: Flags, /, *xs: Any, **attrs: Any) -> PartlyBatched:
+def example_by_example(b: Builder, op: Any, size: Extent, batched: Flags, /, *xs: Value, **attrs: Any) -> PartlyBatched:
     """The op for one example after another.  Tokens go from each to the next."""
     refuse_divergence(op, graphs_in(attrs))
     tokens = [i for i, x in enumerate(xs) if is_token(x.type)]
@@ -60,7 +60,7 @@ def example_by_example(b: Any, op: Any, size: Extent, batched: Flags, /, *xs: An
     return PartlyBatched(results, tuple([k not in last for k in range(len(outputs))]))
 
 
-def _each(b: Any, which: Any, like: Any) -> Any:
+def _each(b: Builder, which: Value, like: Any) -> Value:
     """A choice for each example, everywhere in its value."""
     shape = like.type.shape
     return which if len(shape) == 1 else b.broadcast(which, shape=shape, axes=(0,))
@@ -69,12 +69,12 @@ def _each(b: Any, which: Any, like: Any) -> Any:
 # ---- call, cond
 
 
-def call_batch(b: Any, op: Any, size: Extent, batched: Flags, /, *xs: Any, body: Graph) -> PartlyBatched:
+def call_batch(b: Builder, op: Any, size: Extent, batched: Flags, /, *xs: Value, body: Graph) -> PartlyBatched:
     graph, flags = batched_graph(body, batched, size)
     return PartlyBatched(b.results(b.call(*xs, body=graph)), flags)
 
 
-def _both_branches(b: Any, chosen: Any, xs: Sequence[Any], batched: Flags) -> list[Any]:
+def _both_branches(b: Builder, chosen: Value, xs: Sequence[Value], batched: Flags) -> list[Value]:
     """The values of the examples that are ``chosen``, of which there is one; the others are like one of them.  Of no
     examples none is chosen, and the values are none."""
     if chosen.type.shape == (0,):
@@ -86,7 +86,7 @@ def _both_branches(b: Any, chosen: Any, xs: Sequence[Any], batched: Flags) -> li
 
 
 def cond_batch(
-    b: Any, op: Any, size: Extent, batched: Flags, /, which: Any, *xs: Any, branches: tuple[Graph, ...]
+    b: Builder, op: Any, size: Extent, batched: Flags, /, which: Value, *xs: Value, branches: tuple[Graph, ...]
 ) -> PartlyBatched:
     if batched[0] and not _is_pure(branches):
         return example_by_example(b, op, size, batched, which, *xs, branches=branches)
@@ -108,7 +108,7 @@ def cond_batch(
     return PartlyBatched(results, flags)
 
 
-def _select(b: Any, which: Any, count: int) -> list[Any]:
+def _select(b: Builder, which: Value, count: int) -> list[Value]:
     """For each branch, which examples come to it."""
     if which.type.dtype == bool_:
         return [which, b.logical_not(which)]
@@ -119,7 +119,7 @@ def _select(b: Any, which: Any, count: int) -> list[Any]:
     return [*conditions, rest]
 
 
-def _branch(b: Any, chosen: Any, graph: Graph, xs: Sequence[Any], batched: Flags) -> tuple[Any, ...]:
+def _branch(b: Builder, chosen: Value, graph: Graph, xs: Sequence[Value], batched: Flags) -> tuple[Value, ...]:
     """The results of a branch where some example comes to it, else zeros."""
     c = GraphBuilder(TABLE, graph.name)
     choice = c.parameter(chosen.type, "chosen")
@@ -137,7 +137,9 @@ def _branch(b: Any, chosen: Any, graph: Graph, xs: Sequence[Any], batched: Flags
 # ---- while
 
 
-def while_batch(b: Any, op: Any, size: Extent, batched: Flags, /, *xs: Any, cond: Graph, body: Graph) -> PartlyBatched:
+def while_batch(
+    b: Builder, op: Any, size: Extent, batched: Flags, /, *xs: Value, cond: Graph, body: Graph
+) -> PartlyBatched:
     count = len(body.outputs)
     flags = list(batched)
     while True:
@@ -161,7 +163,7 @@ def while_batch(b: Any, op: Any, size: Extent, batched: Flags, /, *xs: Any, cond
 
 
 def _while_any_active(
-    b: Any, op: Any, size: Extent, batched: Flags, xs: Sequence[Any], cond: Graph, body: Graph
+    b: Builder, op: Any, size: Extent, batched: Flags, xs: Sequence[Value], cond: Graph, body: Graph
 ) -> PartlyBatched:
     """A loop that also carries which examples go on, and a count of its iterations, for derivatives."""
     count = len(body.outputs)
@@ -192,7 +194,7 @@ def _while_any_active(
 
 
 def scan_batch(
-    b: Any, op: Any, size: Extent, batched: Flags, /, *xs: Any, body: Graph, carries: int, stacked: int,
+    b: Builder, op: Any, size: Extent, batched: Flags, /, *xs: Value, body: Graph, carries: int, stacked: int,
     length: Extent, reverse: bool,
 ) -> PartlyBatched:  # fmt: skip
     """The axis of examples lies behind that of the slices, in operands and in stacks that are made."""
@@ -220,7 +222,7 @@ def scan_batch(
     return PartlyBatched(results, output_flags)
 
 
-def _swap_first_two_axes(b: Any, x: Any) -> Any:
+def _swap_first_two_axes(b: Builder, x: Value) -> Value:
     return b.transpose(x, perm=(1, 0, *range(2, len(x.type.shape))))
 
 
@@ -228,7 +230,7 @@ def _swap_first_two_axes(b: Any, x: Any) -> Any:
 
 
 def dynamic_extent_batch(
-    b: Any, op: Any, size: Extent, batched: Flags, /, count: Any, *xs: Any, body: Graph, symbol: str
+    b: Builder, op: Any, size: Extent, batched: Flags, /, count: Any, *xs: Value, body: Graph, symbol: str
 ) -> PartlyBatched:
     if batched[0]:
         return example_by_example(b, op, size, batched, count, *xs, body=body, symbol=symbol)
@@ -237,7 +239,7 @@ def dynamic_extent_batch(
 
 
 def custom_batch(
-    b: Any, op: Any, size: Extent, batched: Flags, /, *xs: Any, derivative: Graph, given: int, made: int
+    b: Builder, op: Any, size: Extent, batched: Flags, /, *xs: Value, derivative: Graph, given: int, made: int
 ) -> Any:
     """Each example has cotangents of its own, and so a source of its own."""
     count = made + given

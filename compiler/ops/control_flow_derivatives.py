@@ -20,7 +20,7 @@ from typing import Any
 
 from hybridflow.compiler.autodiff import Record, Results, backward
 from hybridflow.compiler.forward_mode import jvp
-from hybridflow.compiler.ir.build import GraphBuilder
+from hybridflow.compiler.ir.build import Builder, Cotangent, GraphBuilder, Value
 from hybridflow.compiler.ir.dtypes import int64, is_inexact
 from hybridflow.compiler.ir.extents import Dim, Extent
 from hybridflow.compiler.ir.graph import Graph, Node, graphs_in, parameter
@@ -35,7 +35,9 @@ Flags = Sequence[bool]
 def _without_effects(vjp: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
     """The rule for control flow that may have effects, too."""
 
-    def call(b: Any, gs: Values, outs: Values, *xs: Any, so_far: Values, wanted: Flags, **attrs: Any) -> list[Any]:
+    def call(
+        b: Builder, gs: Values, outs: Values, *xs: Value, so_far: Values, wanted: Flags, **attrs: Any
+    ) -> list[Any]:
         if not any(is_token(x.type) for x in xs):
             return vjp(b, gs, outs, *xs, so_far=so_far, wanted=wanted, **attrs)
         from hybridflow.compiler.ops import effect_removal
@@ -46,7 +48,7 @@ def _without_effects(vjp: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
 
 
 def _tangents_without_effects(rule: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, ...]]:
-    def call(b: Any, tangents: Values, outs: Values, *xs: Any, **attrs: Any) -> tuple[Any, ...]:
+    def call(b: Builder, tangents: Values, outs: Values, *xs: Value, **attrs: Any) -> tuple[Any, ...]:
         if not any(is_token(x.type) for x in xs):
             return rule(b, tangents, outs, *xs, **attrs)
         from hybridflow.compiler.ops import effect_removal
@@ -60,7 +62,7 @@ def _is_float(value: Any) -> bool:
     return not is_token(value.type) and is_inexact(value.type.dtype)
 
 
-def inlined(b: Any, graph: Graph, inputs: Values) -> tuple[list[Any], list[Record]]:
+def inlined(b: Builder, graph: Graph, inputs: Values) -> tuple[list[Any], list[Record]]:
     """The outputs of a graph whose nodes are emitted anew, and the records of these."""
     values: dict[Node, Any] = dict(zip(graph.inputs, inputs))
     records = []
@@ -78,11 +80,11 @@ def inlined(b: Any, graph: Graph, inputs: Values) -> tuple[list[Any], list[Recor
     return [values[n] for n in graph.outputs], records
 
 
-def _zero_cotangent(b: Any, like: Any) -> Any:
+def _zero_cotangent(b: Builder, like: Any) -> Any:
     return b.full(-0.0, like=like)
 
 
-def _sum(b: Any, x: Any, y: Any) -> Any:
+def _sum(b: Builder, x: Value | None, y: Value | None) -> Any:
     return y if x is None else x if y is None else b.add(x, y)
 
 
@@ -91,8 +93,15 @@ def _sum(b: Any, x: Any, y: Any) -> Any:
 
 @_without_effects
 def cond_vjp(
-    b: Any, gs: Values, outs: Values, which: Any, *xs: Any, branches: tuple[Graph, ...], so_far: Values, wanted: Flags
-) -> list[Any]:
+    b: Builder,
+    gs: Values,
+    outs: Values,
+    which: Value,
+    *xs: Value,
+    branches: tuple[Graph, ...],
+    so_far: Values,
+    wanted: Flags,
+) -> list[Cotangent]:
     seeded = [k for k, g in enumerate(gs) if g is not None]
     asked = [i for i, x in enumerate(xs) if wanted[i + 1] and _is_float(x)]
     begun = [i for i in asked if so_far[i + 1] is not None]
@@ -143,7 +152,7 @@ def _pruned(graph: Graph, always: Collection[Node] = ()) -> Graph:
 
 @_tangents_without_effects
 def cond_jvp(
-    b: Any, tangents: Values, outs: Values, which: Any, *xs: Any, branches: tuple[Graph, ...]
+    b: Builder, tangents: Values, outs: Values, which: Value, *xs: Value, branches: tuple[Graph, ...]
 ) -> tuple[Any, ...]:
     along = [i for i, t in enumerate(tangents[1:]) if t is not None]
     graphs = tuple([jvp(branch, along) for branch in branches])
@@ -178,9 +187,9 @@ class _Shape:
 
 @_without_effects
 def scan_vjp(
-    b: Any, gs: Values, outs: Values, *xs: Any, body: Graph, carries: int, stacked: int, length: Extent, reverse: bool,
-    so_far: Values, wanted: Flags,
-) -> list[Any]:  # fmt: skip
+    b: Builder, gs: Values, outs: Values, *xs: Value, body: Graph, carries: int, stacked: int, length: Extent,
+    reverse: bool, so_far: Values, wanted: Flags,
+) -> list[Cotangent]:  # fmt: skip
     if length == 0:
         return [_sum(b, so_far[i], gs[i]) if i < carries else so_far[i] for i in range(len(xs))]
     shape = _Shape(carries, stacked, length, reverse)
@@ -432,7 +441,7 @@ class _Backward:
 
 @_tangents_without_effects
 def scan_jvp(
-    b: Any, tangents: Values, outs: Values, *xs: Any, body: Graph, carries: int, stacked: int, length: Extent,
+    b: Builder, tangents: Values, outs: Values, *xs: Value, body: Graph, carries: int, stacked: int, length: Extent,
     reverse: bool,
 ) -> tuple[Any, ...]:  # fmt: skip
     """Tangents of carries are carries, those of slices are stacked."""
@@ -470,8 +479,8 @@ def scan_jvp(
 
 @_without_effects
 def while_vjp(
-    b: Any, gs: Values, outs: Values, *xs: Any, cond: Graph, body: Graph, so_far: Values, wanted: Flags
-) -> list[Any]:
+    b: Builder, gs: Values, outs: Values, *xs: Value, cond: Graph, body: Graph, so_far: Values, wanted: Flags
+) -> list[Cotangent]:
     """A forward scan over as many iterations as there were, which is known when the program runs, and one back."""
     count = len(body.outputs)
     symbol = _symbol(body)
@@ -499,7 +508,7 @@ def while_vjp(
     return [gradients.get(i) for i in range(len(xs))]
 
 
-def _everywhere(b: Any, x: Any, like: Any) -> Any:
+def _everywhere(b: Builder, x: Value, like: Any) -> Value:
     shape = like.type.shape
     return b.broadcast(x, shape=shape, axes=()) if shape else x
 
@@ -527,7 +536,7 @@ def counter(body: Graph) -> int | None:
     return None
 
 
-def _trip_count(b: Any, outs: Values, xs: Values, cond: Graph, body: Graph) -> Any:
+def _trip_count(b: Builder, outs: Values, xs: Values, cond: Graph, body: Graph) -> Value:
     """How many iterations there were: what a counter says, or else a loop that counts them."""
     k = counter(body)
     if k is not None:
@@ -550,7 +559,7 @@ def _trip_count(b: Any, outs: Values, xs: Values, cond: Graph, body: Graph) -> A
 
 
 @_tangents_without_effects
-def while_jvp(b: Any, tangents: Values, outs: Values, *xs: Any, cond: Graph, body: Graph) -> tuple[Any, ...]:
+def while_jvp(b: Builder, tangents: Values, outs: Values, *xs: Value, cond: Graph, body: Graph) -> tuple[Any, ...]:
     """Tangents of carries are carries; the condition does not look at them."""
     count = len(body.outputs)
     along = [i for i, x in enumerate(xs) if (i < count and _is_float(x)) or tangents[i] is not None]
@@ -581,8 +590,16 @@ def while_jvp(b: Any, tangents: Values, outs: Values, *xs: Any, cond: Graph, bod
 
 @_without_effects
 def dynamic_extent_vjp(
-    b: Any, gs: Values, outs: Values, count: Any, *xs: Any, body: Graph, symbol: str, so_far: Values, wanted: Flags
-) -> list[Any]:
+    b: Builder,
+    gs: Values,
+    outs: Values,
+    count: Any,
+    *xs: Value,
+    body: Graph,
+    symbol: str,
+    so_far: Values,
+    wanted: Flags,
+) -> list[Cotangent]:
     """The derivative knows the extent as well."""
     seeded = [k for k, g in enumerate(gs) if g is not None]
     asked = [i for i, x in enumerate(xs) if wanted[i + 1] and _is_float(x)]
@@ -600,7 +617,7 @@ def dynamic_extent_vjp(
 
 @_tangents_without_effects
 def dynamic_extent_jvp(
-    b: Any, tangents: Values, outs: Values, count: Any, *xs: Any, body: Graph, symbol: str
+    b: Builder, tangents: Values, outs: Values, count: Any, *xs: Value, body: Graph, symbol: str
 ) -> tuple[Any, ...]:
     along = [i for i, t in enumerate(tangents[1:]) if t is not None]
     operands = [*xs, *(tangents[i + 1] for i in along)]
@@ -611,7 +628,9 @@ def dynamic_extent_jvp(
 # ---- custom
 
 
-def custom_vjp(b: Any, gs: Values, outs: Values, *xs: Any, derivative: Graph, given: int, made: int) -> list[Any]:
+def custom_vjp(
+    b: Builder, gs: Values, outs: Values, *xs: Value, derivative: Graph, given: int, made: int
+) -> list[Cotangent]:
     cotangents = [b.full(0, like=x.type) if g is None else g for g, x in zip(gs, xs)]
     gradients, _ = inlined(b, derivative, [*cotangents, *xs[made + given :]])
     shares = [g if _is_float(x) else None for g, x in zip(gradients, xs[made:])]

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +31,10 @@ from hybridflow.compiler.ops.lowering import Convolution
 from hybridflow.compiler.ops.op_table import Kind, define
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError
 
+if TYPE_CHECKING:
+    from hybridflow.compiler.ir.build import Builder, Cotangent, Value
+
+
 Each = tuple[int, ...]
 Extents = tuple[Extent, ...]
 
@@ -42,7 +46,7 @@ _NUMERIC = frozenset(type_rules.NUMERIC + dt.COMPLEX)
 def _canon(op: str) -> Callable[..., dict[str, Any]]:
     """One number for each axis of the window, or what changes nothing."""
 
-    def canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
+    def canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, tuple[int, ...]]:
         axes = types[0].ndim - 3
         result: dict[str, Any] = {}
         for what, usual, least in (("step", 1, 1), ("dilation", 1, 1), ("interior", 0, 0)):
@@ -207,14 +211,14 @@ def _exact(x: np.ndarray) -> np.ndarray:
 # ---- derivatives
 
 
-def _rotated_filter(b: Any, f: Any) -> Any:
+def _rotated_filter(b: Builder, f: Value) -> Value:
     """The filter through which cotangents go back to the image: turned round, its channels exchanged."""
     axes = f.type.ndim - 3
     back = b.reverse(f, axes=tuple(range(axes)))
     return b.transpose(back, perm=(*range(axes), axes + 2, axes + 1, axes))
 
 
-def to_image(b: Any, g: Any, f: Any, x: TensorType, attrs: Mapping[str, Any]) -> Any:
+def to_image(b: Builder, g: Value, f: Value, x: TensorType, attrs: Mapping[str, Any]) -> Any:
     """What each element of x gave to the places that saw it, from the cotangents of those."""
     size, axes = f.type.shape[:-3], x.ndim - 3
     step, interior, dilation = (attrs[name] for name in ("step", "interior", "dilation"))
@@ -236,21 +240,23 @@ def to_image(b: Any, g: Any, f: Any, x: TensorType, attrs: Mapping[str, Any]) ->
     )
 
 
-def _convolve_vjp(b: Any, g: Any, out: Any, x: Any, f: Any, **attrs: Any) -> tuple[Any, ...]:
+def _convolve_vjp(b: Builder, g: Value, out: Value, x: Value, f: Value, **attrs: Any) -> tuple[Cotangent, ...]:
     return (
         lambda: to_image(b, g, f, x.type, attrs),
         lambda: b.convolve_filter(x, g, size=f.type.shape[:-3], **attrs),
     )
 
 
-def _filter_vjp(b: Any, h: Any, out: Any, x: Any, g: Any, size: Each, **attrs: Any) -> tuple[Any, ...]:
+def _filter_vjp(
+    b: Builder, h: Value, out: Value, x: Value, g: Value, size: Each, **attrs: Any
+) -> tuple[Cotangent, ...]:
     return lambda: to_image(b, g, h, x.type, attrs), lambda: b.convolve(x, h, **attrs)
 
 
 # ---- many examples
 
 
-def _into(b: Any, x: Any, axis: int) -> Any:
+def _into(b: Builder, x: Value, axis: int) -> Value:
     """``x`` whose first axis is taken into another, in front of it; ``axis`` counts without the first."""
     ndim = x.type.ndim
     perm = (*range(1, axis + 1), 0, *range(axis + 1, ndim))
@@ -259,14 +265,16 @@ def _into(b: Any, x: Any, axis: int) -> Any:
     return b.reshape(moved, shape=(*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :]))
 
 
-def _out_of(b: Any, x: Any, axis: int, size: Extent) -> Any:
+def _out_of(b: Builder, x: Value, axis: int, size: Extent) -> Value:
     """The opposite: the axis of ``size`` examples comes out of another, to the front."""
     shape = x.type.shape
     parts = b.reshape(x, shape=(*shape[:axis], size, shape[axis] // size, *shape[axis + 1 :]))
     return b.transpose(parts, perm=(axis, *(a for a in range(len(shape) + 1) if a != axis)))
 
 
-def _convolve_batch(b: Any, op: Any, size: Extent, batched: Sequence[bool], x: Any, f: Any, /, **attrs: Any) -> Any:
+def _convolve_batch(
+    b: Builder, op: Any, size: Extent, batched: Sequence[bool], x: Value, f: Value, /, **attrs: Any
+) -> Any:
     """Examples of images are more images, of filters more channels, of both more groups.  A kernel knows how many
     channels there are, but need not know how many groups."""
     if not batched[1]:
@@ -280,7 +288,9 @@ def _convolve_batch(b: Any, op: Any, size: Extent, batched: Sequence[bool], x: A
     return _out_of(b, b.convolve(_into(b, x, groups), _into(b, f, groups), **attrs), groups, size)
 
 
-def _filter_batch(b: Any, op: Any, size: Extent, batched: Sequence[bool], x: Any, g: Any, /, **attrs: Any) -> Any:
+def _filter_batch(
+    b: Builder, op: Any, size: Extent, batched: Sequence[bool], x: Value, g: Value, /, **attrs: Any
+) -> Any:
     if not isinstance(size, int):
         x, g, batched = axis_to_front(b, x, batched[0], size), axis_to_front(b, g, batched[1], size), (True, True)
     last = (x.type.ndim - batched[0]) - 1
@@ -307,11 +317,11 @@ _CASES: tuple[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]], ...] = (
 )
 
 
-def _convolve_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+def _convolve_samples(rng: np.random.Generator, dtype: dt.DType) -> list[samples.Sample]:
     return [((samples.values(rng, dtype, x), samples.values(rng, dtype, f)), attrs) for x, f, attrs in _CASES]
 
 
-def _filter_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+def _filter_samples(rng: np.random.Generator, dtype: dt.DType) -> list[samples.Sample]:
     result: list[samples.Sample] = []
     canon = _canon("convolve")
     for x_shape, f_shape, attrs in _CASES:

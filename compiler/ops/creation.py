@@ -8,7 +8,7 @@ import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import MAX_LITERAL_BYTES, Literal
-from hybridflow.compiler.ir.types import TensorType
+from hybridflow.compiler.ir.types import Extent, TensorType
 from hybridflow.compiler.ops import complex_pairs, reference_arrays, samples, type_rules, value_ranges
 from hybridflow.compiler.ops.op_table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.errors import ArgumentError, ArgumentTypeError
@@ -16,7 +16,7 @@ from hybridflow.errors import ArgumentError, ArgumentTypeError
 # ---- constant
 
 
-def _constant_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
+def _constant_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Literal]:
     value = attrs["value"]
     if not isinstance(value, Literal):
         raise ArgumentTypeError("constant", f"value is {value!r}. Expected a Literal.")
@@ -50,13 +50,13 @@ define(
 # ---- extent
 
 
-def _extent_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
+def _extent_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Extent | np.dtype]:
     dtype = np.dtype(attrs["dtype"])
     type_rules.check_dtype("extent", TensorType((), dtype), frozenset(type_rules.NUMERIC), "the result")
     return {"value": type_rules.whole("extent", "value", attrs["value"]), "dtype": dtype}
 
 
-def _extent_bounds(kept: np.dtype, value: Any, dtype: Any) -> value_ranges.Bounds:
+def _extent_bounds(kept: np.dtype, value: Any, dtype: np.dtype) -> value_ranges.Bounds:
     if isinstance(value, int):
         return value_ranges.converted((value, value), kept)
     least, most = value_ranges.of_dtype(dt.int64)
@@ -89,7 +89,7 @@ def _iota_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[st
     return {"shape": shape, "axis": type_rules.axis("iota", type, attrs["axis"]), "dtype": dtype}
 
 
-def _iota_reference(shape: tuple[int, ...], axis: int, dtype: Any) -> np.ndarray:
+def _iota_reference(shape: tuple[int, ...], axis: int, dtype: np.dtype) -> np.ndarray:
     counted = np.arange(shape[axis]).reshape([-1 if a == axis else 1 for a in range(len(shape))])
     return np.broadcast_to(reference_arrays.convert(counted, dtype), shape)
 
@@ -97,7 +97,7 @@ def _iota_reference(shape: tuple[int, ...], axis: int, dtype: Any) -> np.ndarray
 _MOST = value_ranges.of_dtype(dt.int64)[1]  # of positions along an axis whose extent is open
 
 
-def _iota_bounds(kept: np.dtype, shape: tuple[Any, ...], axis: int, dtype: Any) -> value_ranges.Bounds:
+def _iota_bounds(kept: np.dtype, shape: tuple[Extent, ...], axis: int, dtype: np.dtype) -> value_ranges.Bounds:
     extent = shape[axis]
     return value_ranges.converted((0, max(extent - 1, 0) if isinstance(extent, int) else _MOST), kept)
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ir.build import Builder
+from hybridflow.compiler.ir.build import Builder, Cotangent, Value
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import complex_pairs, elementary, reference_arrays, samples, type_rules, value_ranges
 from hybridflow.compiler.ops.elementary_common import FORMATS, power_of_two, round_shifted
@@ -25,7 +26,13 @@ from hybridflow.compiler.ops.type_rules import masked
 _WIDE = ((-3.0, 3.0), (-3.0, 3.0))
 
 
-def _binary(name: str, *, dtypes: Any = type_rules.NUMERIC, domain: Any = _WIDE, **fields: Any) -> None:
+def _binary(
+    name: str,
+    *,
+    dtypes: tuple[Any, ...] = type_rules.NUMERIC,
+    domain: tuple[tuple[float, float], ...] = _WIDE,
+    **fields: Any,
+) -> None:
     """An op on two inputs of one type, which is the result's too.  ``domain``: an interval per input, smooth there."""
     taken = tuple(dtypes) + (dt.COMPLEX if "pairs" in fields else ())
     fields.setdefault("infer", type_rules.same_type(name, taken))
@@ -35,7 +42,7 @@ def _binary(name: str, *, dtypes: Any = type_rules.NUMERIC, domain: Any = _WIDE,
     define(name, Kind.ELEMENTWISE, 2, dtypes=tuple(dtypes), facts=facts, **fields)
 
 
-def _relation(name: str, *, dtypes: Any = dt.REAL, **fields: Any) -> None:
+def _relation(name: str, *, dtypes: tuple[Any, ...] = dt.REAL, **fields: Any) -> None:
     """An op with a bool result."""
     fields = reference_arrays.with_reference(fields, reference_arrays.predicate)
     infer = type_rules.bool_result(name, tuple(dtypes) + (dt.COMPLEX if "pairs" in fields else ()))
@@ -66,7 +73,7 @@ _binary(
 )
 
 
-def _multiply_vjp(b: Builder, g: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
+def _multiply_vjp(b: Builder, g: Value, out: Value, x: Value, y: Value) -> tuple[Cotangent, ...]:
     if x is y:  # the two shares of a square are one product
         share = b.multiply(g, x)
         return b.add(share, share), None
@@ -84,7 +91,7 @@ _binary(
 )
 
 
-def _divide_vjp(b: Builder, g: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
+def _divide_vjp(b: Builder, g: Value, out: Value, x: Value, y: Value) -> tuple[Cotangent, ...]:
     # A zero cotangent gives zero even over a zero divisor (see type_rules.masked).
     zero = b.full(0, like=g.type)
     pole = b.logical_and(b.equal(g, zero), b.logical_not(b.isfinite(out)))
@@ -143,14 +150,14 @@ def _pow_scalar(e: Emit, x: Val, y: Val) -> Val:
     return e.select(e.lt(y, zero), inverse, power)
 
 
-def _pow_vjp(b: Builder, g: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
+def _pow_vjp(b: Builder, g: Value, out: Value, x: Value, y: Value) -> tuple[Cotangent, ...]:
     zero, one = b.full(0, like=x.type), b.full(1, like=x.type)
 
-    def for_base() -> Any:
+    def for_base() -> Value:
         # For y = 0 the factor g * y masks x**-1, which is infinite at x = 0.
         return masked(b, b.multiply(g, y), b.pow(x, b.subtract(y, one)))
 
-    def for_exponent() -> Any:
+    def for_exponent() -> Value:
         if dt.is_complex(x.type.dtype):
             return b.multiply(g, b.where(b.equal(x, zero), zero, b.multiply(out, b.log(x))))
         # out * log(x) for a positive base.  A base of 0 stays 0; a negative one has no real derivative: 0 too.
@@ -160,7 +167,7 @@ def _pow_vjp(b: Builder, g: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
     return for_base, for_exponent
 
 
-def _pow_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+def _pow_samples(rng: np.random.Generator, dtype: dt.DType) -> list[samples.Sample]:
     result = samples.elementwise(2)(rng, dtype)
     if dt.is_float(dtype):
         result += [
@@ -209,14 +216,14 @@ _binary(
 )
 
 
-def _over(b: Builder, x: Any, length: Any) -> Any:
+def _over(b: Builder, x: Value, length: Value) -> Value:
     """``x / length``, and 0 where the length is: no direction is preferred there."""
     zero = b.full(0, like=length.type)
     there = b.not_equal(length, zero)
     return b.where(there, b.divide(x, b.where(there, length, b.full(1, like=length.type))), zero)
 
 
-def _atan2_vjp(b: Builder, g: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
+def _atan2_vjp(b: Builder, g: Value, out: Value, x: Value, y: Value) -> tuple[Cotangent, ...]:
     # Over hypot twice instead of the sum of squares, which under- and overflows.
     length = b.hypot(x, y)
     return (
@@ -247,7 +254,7 @@ _binary(
 )
 
 
-def _logaddexp_vjp(b: Builder, g: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
+def _logaddexp_vjp(b: Builder, g: Value, out: Value, x: Value, y: Value) -> tuple[Cotangent, ...]:
     # Equal infinities share the cotangent evenly; their difference would be NaN.  That of equal numbers is 0, but the
     # shares have a derivative: it has to be calculated.
     alike = b.logical_and(b.equal(x, y), b.logical_not(b.isfinite(x)))
@@ -366,7 +373,7 @@ _binary(
 # ---- smaller and larger
 
 
-def _extreme(pick: Any, signed: bool) -> Any:
+def _extreme(pick: Callable[..., Any], signed: bool) -> Callable[..., Any]:
     """np.minimum or np.maximum with -0.0 < 0.0, which NumPy leaves open."""
 
     def extreme(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -377,10 +384,10 @@ def _extreme(pick: Any, signed: bool) -> Any:
     return reference_arrays.in_compute(extreme)
 
 
-def _choice_vjp(first: str) -> Any:
+def _choice_vjp(first: str) -> Callable[..., Any]:
     """All of the cotangent to the input that was taken; to the first when they are equal."""
 
-    def vjp(b: Builder, g: Any, out: Any, x: Any, y: Any) -> tuple[Any, ...]:
+    def vjp(b: Builder, g: Value, out: Value, x: Value, y: Value) -> tuple[Any, ...]:
         zero = b.full(0, like=g.type)
         taken = getattr(b, first)(x, y)
         return lambda: b.where(taken, g, zero), lambda: b.where(taken, zero, g)
@@ -586,12 +593,12 @@ def _where_infer(condition: TensorType, x: TensorType, y: TensorType) -> TensorT
     return x
 
 
-def _where_vjp(b: Builder, g: Any, out: Any, condition: Any, x: Any, y: Any) -> tuple[Any, ...]:
+def _where_vjp(b: Builder, g: Value, out: Value, condition: Value, x: Value, y: Value) -> tuple[Cotangent, ...]:
     zero = b.full(0, like=g.type)
     return None, lambda: b.where(condition, g, zero), lambda: b.where(condition, zero, g)
 
 
-def _where_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+def _where_samples(rng: np.random.Generator, dtype: dt.DType) -> list[samples.Sample]:
     return [((rng.random(x.shape) < 0.5, x, y), {}) for (x, y), _ in samples.elementwise(2)(rng, dtype)]
 
 
@@ -614,7 +621,7 @@ define(
 # ---- multiply_add
 
 
-def _multiply_add_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+def _multiply_add_samples(rng: np.random.Generator, dtype: dt.DType) -> list[samples.Sample]:
     pairs = samples.elementwise(2)(rng, dtype)
     return [((x, y, np.roll(y, 1).reshape(y.shape)), attrs) for (x, y), attrs in pairs]
 

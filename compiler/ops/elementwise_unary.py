@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ir.build import Builder
+from hybridflow.compiler.ir.build import Builder, Cotangent, Value
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import complex_pairs, elementary, reference_arrays, samples, type_rules, value_ranges
 from hybridflow.compiler.ops.elementary_common import FORMATS, whole
@@ -18,7 +19,9 @@ from hybridflow.compiler.ops.type_rules import masked
 from hybridflow.errors import ArgumentTypeError
 
 
-def _unary(name: str, *, dtypes: Any = dt.FLOATS, domain: tuple[float, float] = (-3.0, 3.0), **fields: Any) -> None:
+def _unary(
+    name: str, *, dtypes: tuple[Any, ...] = dt.FLOATS, domain: tuple[float, float] = (-3.0, 3.0), **fields: Any
+) -> None:
     """An op whose result has its input's type.  ``domain`` is an interval on which it is smooth."""
     taken = tuple(dtypes) + (dt.COMPLEX if "pairs" in fields else ())
     fields.setdefault("infer", type_rules.same_type(name, taken))
@@ -35,7 +38,7 @@ def _unary(name: str, *, dtypes: Any = dt.FLOATS, domain: tuple[float, float] = 
     )
 
 
-def _test(name: str, *, dtypes: Any = dt.FLOATS, **fields: Any) -> None:
+def _test(name: str, *, dtypes: tuple[Any, ...] = dt.FLOATS, **fields: Any) -> None:
     """An op with a bool result."""
     infer = type_rules.bool_result(name, tuple(dtypes) + (dt.COMPLEX if "pairs" in fields else ()))
     fields = reference_arrays.with_reference(fields, reference_arrays.predicate)
@@ -58,7 +61,7 @@ def exponent_of(e: Emit, x: Val) -> Val:
     return e.select(plain, whole(e, exponent, x.dtype), 0.0)
 
 
-def _one(b: Builder, x: Any) -> Any:
+def _one(b: Builder, x: Value) -> Value:
     return b.full(1, like=x.type)
 
 
@@ -97,13 +100,13 @@ def _abs_reference(x: np.ndarray) -> np.ndarray:
         return reference_arrays.convert(np.abs(reference_arrays.computed(x)), dt.part_dtype(x.dtype))
 
 
-def _abs_vjp(b: Builder, g: Any, out: Any, x: Any) -> tuple[Any, ...]:
+def _abs_vjp(b: Builder, g: Value, out: Value, x: Value) -> tuple[Cotangent, ...]:
     if dt.is_complex(x.type.dtype):  # the conjugate, see ``conj``
         return (b.multiply(b.convert(g, dtype=x.type.dtype), b.conj(b.sign(x))),)
     return (b.multiply(g, b.sign(x)),)
 
 
-def _abs_jvp(b: Builder, tangents: Any, out: Any, x: Any) -> Any:
+def _abs_jvp(b: Builder, tangents: tuple[Value, ...], out: Value, x: Value) -> Value:
     if dt.is_complex(x.type.dtype):
         return b.real(b.multiply(tangents[0], b.conj(b.sign(x))))
     return b.multiply(tangents[0], b.sign(x))
@@ -134,7 +137,7 @@ def _sign_scalar(e: Emit, x: Val) -> Val:
     return e.select(e.is_nan(x), x, result) if dt.is_float(x.dtype) else result
 
 
-def _sign_vjp(b: Builder, g: Any, out: Any, x: Any) -> tuple[Any, ...]:
+def _sign_vjp(b: Builder, g: Value, out: Value, x: Value) -> tuple[Cotangent, ...]:
     """Of complex numbers what turns the direction: that part of the cotangent at a right angle, over the length."""
     if not dt.is_complex(x.type.dtype):
         return (b.full(0, like=x.type),)
@@ -143,12 +146,12 @@ def _sign_vjp(b: Builder, g: Any, out: Any, x: Any) -> tuple[Any, ...]:
     return (_unless_zero(b, length, b.divide(across, b.add(length, length))),)
 
 
-def _unless_zero(b: Builder, length: Any, x: Any) -> Any:
+def _unless_zero(b: Builder, length: Value, x: Value) -> Value:
     zero = b.full(0, like=x.type)
     return b.where(b.equal(length, zero), zero, x)
 
 
-def _sign_jvp(b: Builder, tangents: Any, out: Any, x: Any) -> Any:
+def _sign_jvp(b: Builder, tangents: tuple[Value, ...], out: Value, x: Value) -> Value:
     (t,) = tangents
     if not dt.is_complex(x.type.dtype):
         return b.full(0, like=x.type)
@@ -404,7 +407,7 @@ _unary(
 )
 
 
-def _one_minus_square(b: Builder, x: Any) -> Any:
+def _one_minus_square(b: Builder, x: Value) -> Value:
     """1 - x**2, as a product so that nothing cancels near |x| = 1."""
     one = _one(b, x)
     return b.multiply(b.subtract(one, x), b.add(one, x))
@@ -467,7 +470,7 @@ _unary(
 )
 
 
-def _asinh_vjp(b: Builder, g: Any, out: Any, x: Any) -> tuple[Any, ...]:
+def _asinh_vjp(b: Builder, g: Value, out: Value, x: Value) -> tuple[Cotangent, ...]:
     if dt.is_complex(x.type.dtype):
         return (b.divide(g, b.sqrt(b.add(b.square(x), _one(b, x)))),)
     return (b.divide(g, b.hypot(x, _one(b, x))),)
@@ -584,7 +587,7 @@ _unary(
 # complex function are products, as those of real numbers are.
 
 
-def _part_infer(name: str) -> Any:
+def _part_infer(name: str) -> Callable[..., Any]:
     same = type_rules.same_type(name, dt.COMPLEX)
     return lambda x: x.with_dtype(dt.part_dtype(same(x).dtype))
 
@@ -600,7 +603,7 @@ def _complex_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return out
 
 
-def _complex_jvp(b: Builder, tangents: Any, out: Any, x: Any, y: Any) -> Any:
+def _complex_jvp(b: Builder, tangents: Any, out: Value, x: Value, y: Value) -> Any:
     return b.complex(*[b.full(0, like=x.type) if t is None else t for t in tangents])
 
 
@@ -682,7 +685,7 @@ def _convert_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict
     return {"dtype": dtype}
 
 
-def _convert_vjp(b: Builder, g: Any, out: Any, x: Any, dtype: Any) -> tuple[Any, ...]:
+def _convert_vjp(b: Builder, g: Value, out: Value, x: Value, dtype: dt.DType) -> tuple[Cotangent, ...]:
     return (b.convert(g, dtype=x.type.dtype) if dt.is_inexact(x.type.dtype) and dt.is_inexact(dtype) else None,)
 
 

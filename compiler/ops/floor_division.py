@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,10 +20,14 @@ from hybridflow.compiler.ops.op_table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.compiler.program import Check
 from hybridflow.errors import DivisionError
 
+if TYPE_CHECKING:
+    from hybridflow.compiler.ir.types import TensorType
+
+
 _MESSAGE = "an integer is divided by zero. Expected a divisor without zeros. Guard it with where, or divide floats."
 
 
-def _reference(name: str, function: Any) -> Any:
+def _reference(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         if not dt.is_float(x.dtype) and not np.all(y):
             raise DivisionError(name, _MESSAGE)
@@ -121,7 +126,7 @@ def _scaled(e: Emit, size: Val, divisor: Val) -> Val:
     return divisor
 
 
-def _scalar(name: str, part: int) -> Any:
+def _scalar(name: str, part: int) -> Callable[..., Any]:
     def scalar(e: Emit, x: Val, y: Val) -> Val:
         return (_float_parts(e, x, y) if dt.is_float(x.dtype) else _integer_parts(e, name, x, y))[part]
 
@@ -135,7 +140,7 @@ def _samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
     return [((x, np.where(y == 0, dtype.type(3), y)), attrs) for (x, y), attrs in result]
 
 
-def _divides_integers(types: Any, attrs: Any) -> bool:
+def _divides_integers(types: tuple[TensorType, ...], attrs: Any) -> bool:
     return not dt.is_float(types[0].dtype)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ir.build import Builder
+from hybridflow.compiler.ir.build import Builder, Value
 from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import fourier_plan, type_rules
@@ -64,13 +64,15 @@ def _reference(x: np.ndarray, table: np.ndarray, axis: int, inverse: bool, scale
         return (np.stack([transformed.real, transformed.imag], -1) if pairs else transformed).astype(x.dtype)
 
 
-def _vjp(b: Builder, g: Any, out: Any, x: Any, table: Any, axis: int, inverse: bool, scale: float) -> tuple[Any, Any]:
+def _vjp(
+    b: Builder, g: Value, out: Value, x: Value, table: Value, axis: int, inverse: bool, scale: float
+) -> tuple[Any, Any]:
     """The table says nothing that the length does not: nothing depends on it."""
     back = inverse if dt.is_complex(x.type.dtype) else not inverse
     return lambda: b.fft(g, table, axis=axis, inverse=back, scale=scale), lambda: b.full(0, like=table.type)
 
 
-def _batch(b: Builder, op: Any, size: Extent, batched: Any, x: Any, table: Any, **attrs: Any) -> Any:
+def _batch(b: Builder, op: Any, size: Extent, batched: Any, x: Value, table: Value, **attrs: Any) -> Any:
     """Examples are one axis more in front.  The length says what a table holds: that of the first is that of all."""
     if batched[1]:
         if size == 0:

@@ -7,14 +7,14 @@ read or added through it (a slice without elements is neither).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ir.build import Builder
+from hybridflow.compiler.ir.build import Builder, Cotangent, Value
 from hybridflow.compiler.ir.extents import required
-from hybridflow.compiler.ir.types import Shape, TensorType, product
+from hybridflow.compiler.ir.types import Extent, Shape, TensorType, product
 from hybridflow.compiler.ops import complex_pairs, reference_arrays, samples, type_rules, value_ranges
 from hybridflow.compiler.ops.batching_rules import axis_to_front, broadcast_batched
 from hybridflow.compiler.ops.emitter_protocol import ElementSource, Val
@@ -22,6 +22,10 @@ from hybridflow.compiler.ops.lowering import ScatterAdd, Sort
 from hybridflow.compiler.ops.op_table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.compiler.program import Check
 from hybridflow.errors import DTypeError, IndexRangeError, ShapeError
+
+if TYPE_CHECKING:
+    from hybridflow.compiler.index.index_expr import IndexExpr
+
 
 _INDEX = frozenset((dt.int32, dt.int64))
 
@@ -47,11 +51,11 @@ def _wrapped(name: str, x: np.ndarray, indices: np.ndarray, axis: int) -> np.nda
     return np.where(indices < 0, indices + size, indices).astype(np.int64)
 
 
-def _always(types: Any, attrs: Any) -> bool:
+def _always(types: tuple[TensorType, ...], attrs: Any) -> bool:
     return True
 
 
-def _checked(name: str, g: ElementSource, i: Val, axis: int) -> Any:
+def _checked(name: str, g: ElementSource, i: Val, axis: int) -> IndexExpr:
     """The index in the value ``i``, checked against ``axis`` of the first input."""
     x = g.types[0]
     return g.checked(i, x.shape[axis], range_check(name, x, axis, g.e.where))
@@ -60,7 +64,7 @@ def _checked(name: str, g: ElementSource, i: Val, axis: int) -> Any:
 # ---- take
 
 
-def _gathered_shape(x: TensorType, indices: TensorType, axis: int) -> tuple[Any, ...]:
+def _gathered_shape(x: TensorType, indices: TensorType, axis: int) -> tuple[Extent, ...]:
     return (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
 
 
@@ -75,7 +79,7 @@ def _take_element(g: ElementSource, index: tuple[Any, ...], axis: int) -> Val:
     return g.load(0, (*index[:axis], j, *index[behind:]))
 
 
-def _indices(rng: np.random.Generator, size: int, shape: tuple[int, ...], dtype: Any = dt.int64) -> np.ndarray:
+def _indices(rng: np.random.Generator, size: int, shape: tuple[int, ...], dtype: np.dtype = dt.int64) -> np.ndarray:
     return rng.integers(-size, size, shape).astype(dtype) if size else np.zeros((0,) * len(shape), dtype)
 
 
@@ -86,7 +90,7 @@ def _take_reference(x: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray
     )
 
 
-def _take_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+def _take_samples(rng: np.random.Generator, dtype: dt.DType) -> list[samples.Sample]:
     cases = [
         ((7,), (3,), 0),
         ((7,), (), 0),
@@ -102,14 +106,14 @@ def _take_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
     ]
 
 
-def _lines(b: Builder, x: TensorType, indices: Any, axis: int) -> Any:
+def _lines(b: Builder, x: TensorType, indices: Value, axis: int) -> Value:
     """The indices of each example for each line along ``axis`` of ``x``, whose first axis is that of the examples."""
     size, count = x.shape[0], product(indices.type.shape[1:])
     shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
     return b.broadcast(b.reshape(indices, shape=(size, count)), shape=shape, axes=(0, axis))
 
 
-def _take_batch(b: Builder, op: Any, size: Any, batched: Sequence[bool], x: Any, indices: Any, axis: int) -> Any:
+def _take_batch(b: Builder, op: Any, size: Extent, batched: Sequence[bool], x: Value, indices: Value, axis: int) -> Any:
     if not batched[1]:
         return b.take(x, indices, axis=axis + 1)
     if not batched[0]:
@@ -120,7 +124,7 @@ def _take_batch(b: Builder, op: Any, size: Any, batched: Sequence[bool], x: Any,
     return b.reshape(taken, shape=(*x.type.shape[:axis], *indices.type.shape[1:], *x.type.shape[axis + 1 :]))
 
 
-def _take_vjp(b: Builder, g: Any, out: Any, x: Any, indices: Any, axis: int) -> tuple[Any, None]:
+def _take_vjp(b: Builder, g: Value, out: Value, x: Value, indices: Value, axis: int) -> tuple[Any, None]:
     if axis == 0:  # whose sum may wait
         from hybridflow.compiler.ops.sparse_grad import GatheredRows, SparseGrad  # which only derivatives need
 
@@ -168,7 +172,7 @@ def _take_along_axis_element(g: ElementSource, index: tuple[Any, ...], axis: int
     return g.load(0, (*index[:axis], j, *index[axis + 1 :]))
 
 
-def _take_along_axis_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+def _take_along_axis_samples(rng: np.random.Generator, dtype: np.dtype) -> list[samples.Sample]:
     cases = [((7,), (3,), 0), ((3, 5), (3, 2), 1), ((3, 5), (9, 5), 0), ((2, 3, 4), (2, 0, 4), 1), ((0,), (0,), 0)]
     return [
         ((samples.values(rng, dtype, shape), _indices(rng, shape[axis], count, kind)), {"axis": axis})
@@ -203,7 +207,7 @@ define(
 
 
 def _scatter_batch(
-    b: Any, op: Any, size: Any, batched: Sequence[bool], x: Any, indices: Any, updates: Any, axis: int
+    b: Builder, op: Any, size: Extent, batched: Sequence[bool], x: Value, indices: Value, updates: Value, axis: int
 ) -> Any:
     x, updates = axis_to_front(b, x, batched[0], size), axis_to_front(b, updates, batched[2], size)
     axis += 1
@@ -217,7 +221,7 @@ def _check_updates(
     name: str,
     x: TensorType,
     updates: TensorType,
-    shape: tuple[Any, ...],
+    shape: tuple[Extent, ...],
     dtypes: Sequence[Any] = type_rules.NUMERIC + dt.COMPLEX,
 ) -> None:
     if updates.dtype != x.dtype:
@@ -243,8 +247,8 @@ def _scatter_add_reference(x: np.ndarray, indices: np.ndarray, updates: np.ndarr
     return out
 
 
-def _scatter_samples(take_samples: Any) -> Any:
-    def make(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+def _scatter_samples(take_samples: Callable[..., Any]) -> Callable[..., Any]:
+    def make(rng: np.random.Generator, dtype: np.dtype) -> list[samples.Sample]:
         result: list[samples.Sample] = []
         for (x, indices), attrs in take_samples(rng, dtype):
             along = take_samples is _take_along_axis_samples
@@ -302,8 +306,8 @@ def _scatter_set_reference(
 
 
 def _scatter_set_vjp(
-    b: Builder, g: Any, out: Any, x: Any, indices: Any, updates: Any, axis: int, known: bool
-) -> tuple[Any, ...]:
+    b: Builder, g: Value, out: Value, x: Value, indices: Value, updates: Value, axis: int, known: bool
+) -> tuple[Cotangent, ...]:
     """What is replaced has no part in the result, and so have updates that a later one replaces."""
 
     def of_updates() -> Any:
@@ -320,7 +324,15 @@ def _scatter_set_vjp(
 
 
 def _scatter_set_batch(
-    b: Any, op: Any, size: Any, batched: Sequence[bool], x: Any, indices: Any, updates: Any, axis: int, known: bool
+    b: Builder,
+    op: Any,
+    size: Extent,
+    batched: Sequence[bool],
+    x: Value,
+    indices: Value,
+    updates: Value,
+    axis: int,
+    known: bool,
 ) -> Any:
     x, updates = axis_to_front(b, x, batched[0], size), axis_to_front(b, updates, batched[2], size)
     if not batched[1]:
@@ -341,7 +353,7 @@ def _scatter_set_batch(
     return b.transpose(b.reshape(result, shape=(size, extent, *before, *behind)), perm=back)
 
 
-def _of_examples(b: Any, indices: Any, extent: Any) -> Any:
+def _of_examples(b: Builder, indices: Value, extent: Any) -> Value:
     """Indices into an axis that has ``extent`` slices of each example, one after another."""
     type = TensorType(indices.type.shape, dt.int64)
     i = b.convert(indices, dtype=dt.int64)
@@ -353,7 +365,7 @@ def _of_examples(b: Any, indices: Any, extent: Any) -> Any:
     return b.where(inside, b.add(wrapped, first), all)
 
 
-def _extent(b: Any, extent: Any, like: TensorType) -> Any:
+def _extent(b: Builder, extent: Any, like: TensorType) -> Value:
     """An extent as a number in each element."""
     if isinstance(extent, int):
         return b.full(extent, like=like)
@@ -363,7 +375,7 @@ def _extent(b: Any, extent: Any, like: TensorType) -> Any:
     return b.broadcast(b.add(b.reshape(last, shape=()), one), shape=like.shape, axes=())
 
 
-def _scatter_set_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+def _scatter_set_samples(rng: np.random.Generator, dtype: dt.DType) -> list[samples.Sample]:
     scattered = _scatter_samples(_take_samples)(rng, dtype)
     return [*scattered, *((arrays, {**attrs, "known": True}) for arrays, attrs in scattered[:2])]
 
@@ -436,7 +448,7 @@ define(
 
 
 def _order_canon(name: str) -> Callable[[tuple[TensorType, ...], dict[str, Any]], dict[str, Any]]:
-    def canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
+    def canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, int]:
         axis = type_rules.axis(name, types[0], attrs.get("axis", -1))
         return {"axis": axis, "descending": bool(attrs.get("descending", False))}
 
@@ -454,7 +466,7 @@ def _argsort_reference(x: np.ndarray, axis: int, descending: bool) -> np.ndarray
     return np.argsort(keys, axis=axis, kind="stable")
 
 
-def _order_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+def _order_samples(rng: np.random.Generator, dtype: dt.DType) -> list[samples.Sample]:
     inputs = [
         (samples.values(rng, dtype, shape), axis)
         for shape, axis in (((7,), 0), ((3, 65), 1), ((5, 3), 0), ((0,), 0), ((1,), 0))
@@ -487,7 +499,7 @@ define(
 )
 
 
-def _sorted_gradient(b: Builder, g: Any, out: Any, x: Any, axis: int, descending: bool) -> tuple[Any]:
+def _sorted_gradient(b: Builder, g: Value, out: Value, x: Value, axis: int, descending: bool) -> tuple[Any]:
     """Each element's cotangent goes back to where the element came from."""
     positions = b.argsort(x, axis=axis, descending=descending)
     return (b.scatter_add_along_axis(b.full(0, like=x.type), positions, g, axis=axis),)
@@ -521,7 +533,7 @@ def _first_infer(x: TensorType, axis: int, descending: bool, count: int) -> Tens
     return x.with_dtype(dt.int64).with_shape((*x.shape[:axis], count, *x.shape[axis + 1 :]))
 
 
-def _first_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+def _first_samples(rng: np.random.Generator, dtype: dt.DType) -> list[samples.Sample]:
     result = []
     for inputs, attrs in _order_samples(rng, dtype):
         extent = inputs[0].shape[attrs["axis"]]

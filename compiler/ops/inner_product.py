@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ir.build import Builder
+from hybridflow.compiler.ir.build import Builder, Cotangent, Value
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import complex_pairs, reference_arrays, samples, type_rules
 from hybridflow.compiler.ops.emitter_protocol import Emit, State, Val
@@ -33,7 +33,7 @@ def _vecdot_infer(x: TensorType, y: TensorType, axes: tuple[int, ...], sum_dtype
     return TensorType(tuple(x.shape[a] for a in type_rules.kept_axes(x.ndim, axes)), sum_dtype)
 
 
-def _vecdot_reference(x: np.ndarray, y: np.ndarray, axes: tuple[int, ...], sum_dtype: Any) -> np.ndarray:
+def _vecdot_reference(x: np.ndarray, y: np.ndarray, axes: tuple[int, ...], sum_dtype: dt.DType) -> np.ndarray:
     wide = dt.promote(sum_dtype, dt.float64) if dt.is_inexact(sum_dtype) else sum_dtype
     with np.errstate(all="ignore"):
         total = np.sum(x.astype(wide) * y.astype(wide), axis=axes, dtype=wide)
@@ -45,7 +45,9 @@ def _vecdot_lift(e: Emit, x: Val, y: Val, i: Val, sum_dtype: dt.DType) -> State:
     return (e.mul(e.convert(x, wide), e.convert(y, wide)),)
 
 
-def _vecdot_vjp(b: Builder, g: Any, out: Any, x: Any, y: Any, axes: tuple[int, ...], sum_dtype: Any) -> tuple[Any, ...]:
+def _vecdot_vjp(
+    b: Builder, g: Value, out: Value, x: Value, y: Value, axes: tuple[int, ...], sum_dtype: dt.DType
+) -> tuple[Cotangent, ...]:
     if not dt.is_inexact(x.type.dtype):
         return None, None
 
@@ -56,7 +58,7 @@ def _vecdot_vjp(b: Builder, g: Any, out: Any, x: Any, y: Any, axes: tuple[int, .
     return lambda: share(y), lambda: share(x)
 
 
-def _vecdot_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+def _vecdot_samples(rng: np.random.Generator, dtype: dt.DType) -> list[samples.Sample]:
     wider = {dt.int8: dt.int32, dt.uint16: dt.int64, dt.float16: dt.float32, dt.bfloat16: dt.float32}
     cases: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
         ((), ()),

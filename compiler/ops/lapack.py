@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ir.build import Builder
+from hybridflow.compiler.ir.build import Builder, Cotangent, Value
 from hybridflow.compiler.ir.extents import Extent, equal
 from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.ir.types import TensorType
@@ -68,7 +68,7 @@ def _host(
     name: str,
     arity: int | None,
     reference: Callable[..., Any],
-    results: Any,
+    results: Callable[..., Any],
     *,
     square: bool = True,
     **fields: Any,
@@ -108,7 +108,7 @@ def _host(
     )
 
 
-def _in_dtype(part: Any, dtype: np.dtype) -> np.ndarray:
+def _in_dtype(part: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Numbers in the dtype of the operands; positions stay integers."""
     array = np.asarray(part)
     if array.dtype == dt.int64:
@@ -124,7 +124,7 @@ def _of_conjugates(rule: Callable[..., Any]) -> Callable[..., Any]:
             return lambda: turned(b, g())
         return g if g is None else _conj(b, g)
 
-    def vjp(b: Builder, gs: Any, outs: Any, *inputs: Any, **attrs: Any) -> Any:
+    def vjp(b: Builder, gs: Any, outs: Any, *inputs: Value, **attrs: Any) -> Any:
         gradients = rule(b, tuple([turned(b, g) for g in gs]), outs, *inputs, **attrs)
         return tuple([turned(b, g) for g in gradients])
 
@@ -140,21 +140,21 @@ def _batch(arity: int | None, b: Any, op: Any, size: Any, batched: Sequence[bool
 # ---- words for derivatives
 
 
-def _t(b: Builder, x: Any) -> Any:
+def _t(b: Builder, x: Value) -> Value:
     n = len(x.type.shape)
     return b.transpose(x, perm=(*range(n - 2), n - 1, n - 2))
 
 
-def _conj(b: Builder, x: Any) -> Any:
+def _conj(b: Builder, x: Value) -> Value:
     return b.conj(x) if dt.is_complex(x.type.dtype) else x
 
 
-def _h(b: Builder, x: Any) -> Any:
+def _h(b: Builder, x: Value) -> Value:
     """The adjoint: the transpose of real matrices."""
     return _conj(b, _t(b, x))
 
 
-def _as(b: Builder, x: Any, like: Any) -> Any:
+def _as(b: Builder, x: Value, like: Any) -> Value:
     """Real numbers as those of a dtype that may be complex."""
     return type_rules.as_dtype(b, x, like.dtype)
 
@@ -163,69 +163,69 @@ def _real(x: TensorType) -> TensorType:
     return x.with_dtype(dt.part_dtype(x.dtype))
 
 
-def _mul(b: Builder, *factors: Any) -> Any:
+def _mul(b: Builder, *factors: Value) -> Value:
     """The matrix product."""
     return functools.reduce(lambda x, y: b.matmul(x, y, sum_dtype=x.type.dtype), factors)
 
 
-def _one(b: Builder, value: Any) -> Any:
+def _one(b: Builder, value: Any) -> Value:
     """The result of an op that has one."""
     (result,) = b.results(value)
     return result
 
 
-def _scaled(b: Builder, x: Any, factor: float) -> Any:
+def _scaled(b: Builder, x: Value, factor: float) -> Value:
     return b.multiply(x, b.full(factor, like=x.type))
 
 
-def _across(b: Builder, v: Any, like: Any, axis: int) -> Any:
+def _across(b: Builder, v: Value, like: Any, axis: int) -> Value:
     """Vectors as the columns (``axis`` -1 counts along rows: element j in column j) of matrices of a type."""
     n = like.ndim
     kept = n - 1 if axis == -1 else n - 2
     return b.broadcast(v, shape=like.shape, axes=(*range(n - 2), kept))
 
 
-def _number(b: Builder, v: Any, like: Any) -> Any:
+def _number(b: Builder, v: Value, like: Any) -> Value:
     """One number for each matrix, everywhere in it."""
     return b.broadcast(v, shape=like.shape, axes=tuple(range(like.ndim - 2)))
 
 
-def _diagonal_mask(b: Builder, like: Any, keep: str) -> Any:
+def _diagonal_mask(b: Builder, like: Any, keep: str) -> Value:
     """Where row and column compare: ``keep`` is "equal", or "greater_equal" for the lower triangle ..."""
     rows = b.iota(shape=like.shape, axis=like.ndim - 2, dtype=dt.int64)
     columns = b.iota(shape=like.shape, axis=like.ndim - 1, dtype=dt.int64)
     return getattr(b, keep)(rows, columns)
 
 
-def _masked(b: Builder, x: Any, keep: str) -> Any:
+def _masked(b: Builder, x: Value, keep: str) -> Value:
     return b.where(_diagonal_mask(b, x.type, keep), x, b.full(0, like=x.type))
 
 
-def _lower_half(b: Builder, x: Any) -> Any:
+def _lower_half(b: Builder, x: Value) -> Value:
     """The lower triangle with half the diagonal."""
     half = b.where(_diagonal_mask(b, x.type, "equal"), b.full(0.5, like=x.type), b.full(1, like=x.type))
     return _masked(b, b.multiply(x, half), "greater_equal")
 
 
-def _symmetric(b: Builder, x: Any) -> Any:
+def _symmetric(b: Builder, x: Value) -> Value:
     return _scaled(b, b.add(x, _h(b, x)), 0.5)
 
 
-def _zero_or(b: Builder, g: Any, like: Any) -> Any:
+def _zero_or(b: Builder, g: Value | None, like: Any) -> Value:
     return b.full(0, like=like.type) if g is None else g
 
 
 _EQUAL = 8  # rounding errors of the largest value, up to which two are equal
 
 
-def _rounding_error(b: Builder, v: Any, like: Any, share: float) -> Any:
+def _rounding_error(b: Builder, v: Value, like: Any, share: float) -> Value:
     """A share of the largest magnitude of vectors, for every element of the matrices made of them."""
     axes = tuple(range(len(v.type.shape) - 1))
     largest = b.max(b.abs(b.stop_gradient(v)), axes=(len(axes),))
     return b.broadcast(_scaled(b, largest, share), shape=like.shape, axes=axes)
 
 
-def _reciprocal(b: Builder, x: Any, v: Any) -> Any:
+def _reciprocal(b: Builder, x: Value, v: Value) -> Value:
     """1 / x of sums or differences of the elements of vectors, and 0 where that is nothing but rounding error."""
     if v.type.shape[-1] == 0:
         return x
@@ -234,11 +234,11 @@ def _reciprocal(b: Builder, x: Any, v: Any) -> Any:
     return b.where(none, zero, b.divide(one, b.where(none, one, x)))
 
 
-def _antisymmetric(b: Builder, x: Any) -> Any:
+def _antisymmetric(b: Builder, x: Value) -> Value:
     return _scaled(b, b.subtract(x, _h(b, x)), 0.5)
 
 
-def _by_differences(b: Builder, v: Any, skew: Any, size: Any) -> Any:
+def _by_differences(b: Builder, v: Value, skew: Any, size: Any) -> Value:
     """Divided differences: the antisymmetric part of ``skew`` over v[j] - v[i], and 0 where the two are equal.
 
     Where two values are close, a difference that is nothing but rounding error of columns of a ``size`` would grow to
@@ -261,17 +261,17 @@ def _by_differences(b: Builder, v: Any, skew: Any, size: Any) -> Any:
     return b.where(within(eps**0.75), b.stop_gradient(quotients), quotients)
 
 
-def _size(b: Builder, g: Any) -> Any:
+def _size(b: Builder, g: Value) -> Value:
     """The lengths of columns, of which no derivative is taken."""
     axis = len(g.type.shape) - 2
     return b.sqrt(b.sum(b.square(_magnitude(b, b.stop_gradient(g))), axes=(axis,)))
 
 
-def _magnitude(b: Builder, x: Any) -> Any:
+def _magnitude(b: Builder, x: Value) -> Value:
     return b.abs(x) if dt.is_complex(x.type.dtype) else x
 
 
-def _sums(b: Builder, v: Any, like: Any) -> Any:
+def _sums(b: Builder, v: Value, like: Any) -> Value:
     """1 / (v[j] + v[i]), and 0 where the two are."""
     return _reciprocal(b, b.add(_across(b, v, like, -1), _across(b, v, like, -2)), v)
 
@@ -279,7 +279,7 @@ def _sums(b: Builder, v: Any, like: Any) -> Any:
 # ---- Cholesky, and triangles
 
 
-def _cholesky_vjp(b: Builder, gs: Any, outs: Any, a: Any) -> Any:
+def _cholesky_vjp(b: Builder, gs: Any, outs: Any, a: Value) -> tuple[Cotangent, ...]:
     """Of the symmetric matrix whose lower triangle was read."""
     (factor,), (g,) = outs, gs
     inner = _lower_half(b, _mul(b, _h(b, factor), g))
@@ -329,7 +329,9 @@ def _solution_type(name: str, a: TensorType, y: TensorType) -> tuple[TensorType]
     return (y,)
 
 
-def _triangular_solve_vjp(b: Builder, gs: Any, outs: Any, a: Any, y: Any, lower: bool, transposed: bool) -> Any:
+def _triangular_solve_vjp(
+    b: Builder, gs: Any, outs: Any, a: Value, y: Value, lower: bool, transposed: bool
+) -> tuple[Cotangent, ...]:
     (x,), (g,) = outs, gs
     back = _one(b, b.triangular_solve(a, g, lower=lower, transposed=not transposed))
 
@@ -353,7 +355,7 @@ _host(
 # ---- linear equations
 
 
-def _solve_vjp(b: Builder, gs: Any, outs: Any, a: Any, y: Any) -> Any:
+def _solve_vjp(b: Builder, gs: Any, outs: Any, a: Value, y: Value) -> tuple[Cotangent, ...]:
     (x,), (g,) = outs, gs
     back = _one(b, b.solve(_t(b, a), g))
     return lambda: b.negative(_mul(b, back, _t(b, x))), back
@@ -369,7 +371,7 @@ _host(
 )
 
 
-def _inv_vjp(b: Builder, gs: Any, outs: Any, a: Any) -> Any:
+def _inv_vjp(b: Builder, gs: Any, outs: Any, a: Value) -> tuple[Cotangent, ...]:
     (g,), turned = gs, _t(b, outs[0])
     return (b.negative(_mul(b, turned, g, turned)),)
 
@@ -381,7 +383,7 @@ def _pinv(a: np.ndarray, tolerance: np.ndarray) -> tuple[np.ndarray]:
     return (np.ascontiguousarray(np.linalg.pinv(a, rcond=tolerance[..., 0, 0].real)),)
 
 
-def _pinv_vjp(b: Builder, gs: Any, outs: Any, a: Any, tolerance: Any) -> Any:
+def _pinv_vjp(b: Builder, gs: Any, outs: Any, a: Value, tolerance: Any) -> tuple[Cotangent, ...]:
     """For matrices whose rank does not change nearby."""
     (p,), (g,) = outs, gs
     pt, gt = _h(b, p), _h(b, g)
@@ -424,7 +426,9 @@ def _lstsq_types(a: TensorType, y: TensorType, tolerance: TensorType, rank: Exte
     return _stacked(a, a.shape[-1], y.shape[-1]), _real(_stacked(a, rank))
 
 
-def _lstsq_vjp(b: Builder, gs: Any, outs: Any, a: Any, y: Any, tolerance: Any, rank: Extent) -> Any:
+def _lstsq_vjp(
+    b: Builder, gs: Any, outs: Any, a: Value, y: Value, tolerance: Any, rank: Extent
+) -> tuple[Cotangent, ...]:
     """For matrices whose rank does not change nearby."""
     x, (gx, gs_values) = outs[0], gs
     of_values = None if gs_values is None else _of_singular_values(b, gs_values, a, rank)
@@ -458,7 +462,7 @@ _host(
 # ---- LU
 
 
-def _lu(a: np.ndarray, rank: Any) -> tuple[np.ndarray, np.ndarray]:
+def _lu(a: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
     """By blocks of columns, with the largest element of each column as its pivot."""
     m, n = a.shape[-2:]
     matrices = a.reshape(math.prod(a.shape[:-2]), m, n).copy()
@@ -485,7 +489,7 @@ def _lu_types(a: TensorType, rank: Extent) -> tuple[TensorType, TensorType]:
     return a, TensorType(a.shape[:-1], dt.int64)
 
 
-def _lu_vjp(b: Builder, gs: Any, outs: Any, a: Any, rank: Extent) -> Any:
+def _lu_vjp(b: Builder, gs: Any, outs: Any, a: Value, rank: Extent) -> tuple[Cotangent, ...]:
     (both, order), g, shape = outs, gs[0], a.type.shape
     m, n = shape[-2:]
 
@@ -624,7 +628,7 @@ def _products_without(s: np.ndarray, count: int) -> np.ndarray:
     return np.asarray(result + np.swapaxes(result, -1, -2), s.dtype)
 
 
-def _cofactors_vjp(b: Builder, gs: Any, outs: Any, a: Any, *along: Any) -> Any:
+def _cofactors_vjp(b: Builder, gs: Any, outs: Any, a: Value, *along: Any) -> tuple[Cotangent, ...]:
     """A derivative along several matrices is the same in whatever order these come."""
     (g,) = gs
 
@@ -644,7 +648,7 @@ _host(
 )
 
 
-def _det_vjp(b: Builder, gs: Any, outs: Any, a: Any) -> Any:
+def _det_vjp(b: Builder, gs: Any, outs: Any, a: Value) -> tuple[Cotangent, ...]:
     if dt.is_complex(a.type.dtype):  # of matrices that have an inverse
         share = _number(b, b.multiply(gs[0], outs[0]), a.type)
         return (b.multiply(share, _t(b, _one(b, b.inv(a)))),)
@@ -661,7 +665,7 @@ _host(
 )
 
 
-def _slogdet_vjp(b: Builder, gs: Any, outs: Any, a: Any) -> Any:
+def _slogdet_vjp(b: Builder, gs: Any, outs: Any, a: Value) -> tuple[Cotangent, ...]:
     of_sign, g = gs
     if dt.is_complex(a.type.dtype):  # whose sign turns as the logarithm's imaginary part says
         zero = b.full(0, like=outs[1].type)
@@ -683,7 +687,7 @@ _host(
 # ---- QR
 
 
-def _qr(a: np.ndarray, complete: bool, rank: Any) -> tuple[np.ndarray, np.ndarray]:
+def _qr(a: np.ndarray, complete: bool, rank: int) -> tuple[np.ndarray, np.ndarray]:
     q, r = np.linalg.qr(a, "complete" if complete else "reduced")
     return np.ascontiguousarray(q), np.ascontiguousarray(r)
 
@@ -694,7 +698,7 @@ def _qr_types(a: TensorType, complete: bool, rank: Extent) -> tuple[TensorType, 
     return _stacked(a, m, inner), _stacked(a, inner, n)
 
 
-def _square_qr_cotangent(b: Builder, q: Any, r: Any, gq: Any, gr: Any) -> Any:
+def _square_qr_cotangent(b: Builder, q: Value, r: Any, gq: Any, gr: Any) -> Any:
     """Of q @ r where r is square."""
     m = b.subtract(_mul(b, r, _h(b, gr)), _mul(b, _h(b, gq), q))
     lower = _masked(b, m, "greater")
@@ -706,7 +710,7 @@ def _square_qr_cotangent(b: Builder, q: Any, r: Any, gq: Any, gr: Any) -> Any:
     return _h(b, _one(b, b.triangular_solve(r, _h(b, right), lower=False, transposed=False)))
 
 
-def _qr_vjp(b: Builder, gs: Any, outs: Any, a: Any, complete: bool, rank: Extent) -> Any:
+def _qr_vjp(b: Builder, gs: Any, outs: Any, a: Value, complete: bool, rank: Extent) -> tuple[Cotangent, ...]:
     (q, r), shape = outs, a.type.shape
     m, n = shape[-2:]
     gq, gr = _zero_or(b, gs[0], q), _zero_or(b, gs[1], r)
@@ -759,7 +763,7 @@ def _svd_types(a: TensorType, complete: bool, rank: Extent) -> tuple[TensorType,
     )
 
 
-def _svd_vjp(b: Builder, gs: Any, outs: Any, a: Any, complete: bool, rank: Extent) -> Any:
+def _svd_vjp(b: Builder, gs: Any, outs: Any, a: Value, complete: bool, rank: Extent) -> tuple[Cotangent, ...]:
     u, s, vt = outs
     m, n = a.type.shape[-2:]
     if complete and not equal(m, n):
@@ -790,11 +794,11 @@ def _svd_vjp(b: Builder, gs: Any, outs: Any, a: Any, complete: bool, rank: Exten
     return (_plus(b, total, _mul(b, u, middle, vt)),)
 
 
-def _plus(b: Builder, x: Any, y: Any) -> Any:
+def _plus(b: Builder, x: Value | None, y: Any) -> Value:
     return y if x is None else b.add(x, y)
 
 
-def _outside(b: Builder, u: Any, g: Any, s: Any, vt: Any) -> Any:
+def _outside(b: Builder, u: Value, g: Value, s: Value, vt: Value) -> Any:
     """What a cotangent of ``u`` says of directions outside of its columns."""
     beyond = b.subtract(g, _mul(b, u, _mul(b, _h(b, u), g)))
     return _mul(b, b.multiply(beyond, _across(b, _as(b, _reciprocal(b, s, s), g.type), beyond.type, -1)), vt)
@@ -812,11 +816,11 @@ _host(
 )
 
 
-def _svdvals_vjp(b: Builder, gs: Any, outs: Any, a: Any, rank: Extent) -> Any:
+def _svdvals_vjp(b: Builder, gs: Any, outs: Any, a: Value, rank: Extent) -> tuple[Cotangent, ...]:
     return (_of_singular_values(b, gs[0], a, rank),)
 
 
-def _of_singular_values(b: Builder, g: Any, a: Any, rank: Extent) -> Any:
+def _of_singular_values(b: Builder, g: Value, a: Value, rank: Extent) -> Value:
     u, _, vt = b.results(b.svd(a, complete=False, rank=rank))
     return _mul(b, b.multiply(u, _across(b, _as(b, g, u.type), u.type, -1)), vt)
 
@@ -839,7 +843,7 @@ def _eigh(a: np.ndarray) -> tuple[np.ndarray, ...]:
     return tuple([np.ascontiguousarray(part) for part in np.linalg.eigh(a)])
 
 
-def _eigh_vjp(b: Builder, gs: Any, outs: Any, a: Any) -> Any:
+def _eigh_vjp(b: Builder, gs: Any, outs: Any, a: Value) -> tuple[Cotangent, ...]:
     w, v = outs
     inner = b.full(0, like=a.type)
     if gs[0] is not None:
@@ -861,7 +865,7 @@ _host(
 )
 
 
-def _eigvalsh_vjp(b: Builder, gs: Any, outs: Any, a: Any) -> Any:
+def _eigvalsh_vjp(b: Builder, gs: Any, outs: Any, a: Value) -> tuple[Cotangent, ...]:
     _, v = b.results(b.eigh(a))
     return (_symmetric(b, _mul(b, b.multiply(v, _across(b, _as(b, gs[0], v.type), v.type, -1)), _h(b, v))),)
 
@@ -918,7 +922,7 @@ def _pair_solve(b: Builder, a: Pair, y: Pair) -> Pair:
     return real, b.slice(x, start=(*start[:-2], n, 0), stop=(*front, 2 * n, n), step=step)
 
 
-def _eig_cotangent(b: Builder, gs: Sequence[Any], outs: Sequence[Any], inputs: Sequence[Any]) -> Any:
+def _eig_cotangent(b: Builder, gs: Sequence[Any], outs: Sequence[Any], inputs: Sequence[Value]) -> Any:
     """Of eigenvalues, and of what does not depend on the phase of each eigenvector (Boeddeker and others, "On the
     Computation of Complex-valued Gradients with Application to Statistically Optimum Beamforming", 2017)."""
     wr, wi, *vectors = outs
@@ -951,11 +955,11 @@ def _eig_cotangent(b: Builder, gs: Sequence[Any], outs: Sequence[Any], inputs: S
     return cotangent[: len(inputs)]
 
 
-def _eig_vjp(b: Builder, gs: Any, outs: Any, *inputs: Any) -> Any:
+def _eig_vjp(b: Builder, gs: Any, outs: Any, *inputs: Value) -> tuple[Cotangent, ...]:
     return _eig_cotangent(b, gs, outs, inputs)
 
 
-def _eigvals_vjp(b: Builder, gs: Any, outs: Any, *inputs: Any) -> Any:
+def _eigvals_vjp(b: Builder, gs: Any, outs: Any, *inputs: Value) -> tuple[Cotangent, ...]:
     return _eig_cotangent(b, (*gs, None, None), b.results(b.eig(*inputs)), inputs)
 
 
@@ -988,7 +992,7 @@ def _matrix_function(name: str, doc: str) -> None:
 
         return (getattr(matrix_functions, name)(a),)
 
-    def vjp(b: Builder, gs: Any, outs: Any, a: Any) -> Any:
+    def vjp(b: Builder, gs: Any, outs: Any, a: Value) -> Any:
         turned, shape = _t(b, a), a.type.shape
         n, last = shape[-1], len(shape) - 1
         above = b.concat(turned, gs[0], axis=last)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,10 @@ from hybridflow.compiler.ops import complex_pairs, reference_arrays, samples, ty
 from hybridflow.compiler.ops.contraction_dims import Contraction, Factor
 from hybridflow.compiler.ops.op_table import Kind, define
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError
+
+if TYPE_CHECKING:
+    from hybridflow.compiler.ir.build import Cotangent, Value
+
 
 _NUMERIC = frozenset(type_rules.NUMERIC + dt.COMPLEX)
 
@@ -44,7 +48,7 @@ def _matmul_infer(
     y: TensorType,
     transpose_a: bool,
     transpose_b: bool,
-    sum_dtype: Any,
+    sum_dtype: dt.DType,
     lanes: bool,
     precision: str = "highest",
     gaps: bool = False,
@@ -82,7 +86,7 @@ def _matmul_reference(
     y: np.ndarray,
     transpose_a: bool,
     transpose_b: bool,
-    sum_dtype: Any,
+    sum_dtype: np.dtype,
     lanes: bool,
     precision: str = "highest",
     gaps: bool = False,
@@ -98,34 +102,34 @@ def _matmul_reference(
 
 def _matmul_vjp(
     b: Any,
-    g: Any,
-    out: Any,
+    g: Value,
+    out: Value,
     x: Any,
-    y: Any,
+    y: Value,
     transpose_a: bool,
     transpose_b: bool,
     sum_dtype: Any,
     lanes: bool,
     precision: str = "highest",
     gaps: bool = False,
-) -> tuple[Any, ...]:
+) -> tuple[Cotangent, ...]:
     """The transposed factors are read in place, through the attributes."""
 
-    def matmul(left: Any, right: Any, **transposed: bool) -> Any:
+    def matmul(left: Value, right: Value, **transposed: bool) -> Any:
         return b.matmul(left, right, precision=precision, **transposed)
 
-    def factor(value: Any) -> Any:
+    def factor(value: Any) -> Value:
         return value if value.dtype == sum_dtype else b.convert(value, dtype=sum_dtype)
 
-    def cotangent(value: Any) -> Any:
+    def cotangent(value: Any) -> Value:
         return value if value.dtype == x.dtype else b.convert(value, dtype=x.dtype)
 
-    def for_x() -> Any:
+    def for_x() -> Value:
         if transpose_a:
             return cotangent(matmul(factor(y), g, transpose_a=transpose_b, transpose_b=True))
         return cotangent(matmul(g, factor(y), transpose_a=False, transpose_b=not transpose_b))
 
-    def for_y() -> Any:
+    def for_y() -> Value:
         if transpose_b:
             return cotangent(matmul(g, factor(x), transpose_a=True, transpose_b=transpose_a))
         return cotangent(matmul(factor(x), g, transpose_a=not transpose_a, transpose_b=False))
@@ -157,7 +161,7 @@ def _matmul_contracting(wanted: Contraction) -> dict[str, Any] | None:
     return {"transpose_a": left, "transpose_b": not right}
 
 
-def _matmul_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+def _matmul_samples(rng: np.random.Generator, dtype: np.dtype) -> list[samples.Sample]:
     result: list[samples.Sample] = []
     sizes = [
         ((), 3, 4, 5),

@@ -193,7 +193,7 @@ class OpDef:
     origin: Callable[..., tuple[Extent, dict[str, Any]] | None] | None = None
     internal: bool | tuple[str, ...] = False
     paired: bool = False
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"

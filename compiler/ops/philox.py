@@ -26,7 +26,7 @@ _LOW32 = 0xFFFFFFFF
 WORDS = 4  # of a block
 
 
-def philox(counter: Any, seed: int, third: int = 0, fourth: int = 0) -> np.ndarray:
+def philox(counter: np.ndarray, seed: int, third: int = 0, fourth: int = 0) -> np.ndarray:
     """The blocks of four words for an array of 64-bit counters, as uint32[..., 4]; ``third`` and ``fourth`` are the
     words of the counter's high half."""
     counter = np.asarray(counter, np.uint64)
@@ -93,7 +93,7 @@ def _infer(state: TensorType, shape: Shape, first: Extent) -> TensorType:
     return TensorType((*state.shape[:-1], *shape), dt.uint32)
 
 
-def _canon(types: Sequence[TensorType], attrs: dict[str, Any]) -> dict[str, Any]:
+def _canon(types: Sequence[TensorType], attrs: dict[str, Any]) -> dict[str, Extent | tuple[Extent, ...]]:
     return {
         "shape": type_rules.shape("random_bits", attrs["shape"]),
         "first": type_rules.extent("random_bits", "first", attrs.get("first", 0)),

@@ -8,13 +8,13 @@ the input.  The order of combining is the loop emitter's, fixed by shape and axe
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ir.build import Builder
+from hybridflow.compiler.ir.build import Builder, Cotangent, Value
 from hybridflow.compiler.ir.results import TupleType
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import complex_pairs, elementary, reference_arrays, samples, type_rules
@@ -24,7 +24,9 @@ from hybridflow.compiler.ops.op_table import NOT_DIFFERENTIABLE, NOWHERE, TABLE,
 from hybridflow.errors import ShapeError
 
 
-def _infer(name: str, dtypes: Any, result: Any = None, empty: bool = True) -> Any:
+def _infer(
+    name: str, dtypes: tuple[Any, ...], result: np.dtype | None = None, empty: bool = True
+) -> Callable[..., Any]:
     """The rule of reductions; ``empty`` says whether nothing has a value, ``result`` the dtype when it is another."""
     allowed = frozenset(dtypes)
 
@@ -38,10 +40,10 @@ def _infer(name: str, dtypes: Any, result: Any = None, empty: bool = True) -> An
     return infer
 
 
-def _samples(empty: bool = True) -> Any:
+def _samples(empty: bool = True) -> Callable[..., Any]:
     """Shapes whose trailing, leading, middle or all axes are reduced, and the edge values."""
 
-    def make(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+    def make(rng: np.random.Generator, dtype: np.dtype) -> list[samples.Sample]:
         cases: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
             ((), ()),
             ((1,), (0,)),
@@ -64,7 +66,7 @@ def _samples(empty: bool = True) -> Any:
     return make
 
 
-def _fold(name: str, dtypes: Any, *, result: Any = None, empty: bool = True, **fields: Any) -> None:
+def _fold(name: str, dtypes: tuple[Any, ...], *, result: Any = None, empty: bool = True, **fields: Any) -> None:
     """A reduction; most have a state of one component, which is the element itself."""
     fields.setdefault("lift", lambda e, x, i: (x,))
     fields.setdefault("finish", _rounded)
@@ -80,7 +82,7 @@ def _fold(name: str, dtypes: Any, *, result: Any = None, empty: bool = True, **f
     )
 
 
-def _rounded(e: Emit, state: State, dtype: Any) -> Val:
+def _rounded(e: Emit, state: State, dtype: dt.DType) -> Val:
     return state[0] if state[0].dtype == dtype else e.convert(state[0], dtype)
 
 
@@ -102,13 +104,13 @@ def _sum_reference(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
         return reference_arrays.convert(0.0 + np.sum(x.astype(dt.promote(x.dtype, dt.float64)), axis=axes), x.dtype)
 
 
-def sum_identity(dtype: Any) -> tuple[tuple[Any, Any], ...]:
+def sum_identity(dtype: dt.DType) -> tuple[tuple[Any, Any], ...]:
     """The state of the sum of nothing."""
     # -0.0 is the identity that changes no bits: 0.0 would turn a -0.0 into 0.0.
     return ((-0.0 if dt.is_float(dtype) else 0, dt.compute_dtype(dtype)),)
 
 
-def sum_finish(e: Emit, state: State, dtype: Any) -> Val:
+def sum_finish(e: Emit, state: State, dtype: dt.DType) -> Val:
     """The total, in the dtype of the result."""
     total = state[0]
     if dt.is_float(total.dtype):
@@ -136,7 +138,7 @@ def _prod_reference(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
         return reference_arrays.convert(np.prod(x.astype(dt.promote(x.dtype, dt.float64)), axis=axes), x.dtype)
 
 
-def _prod_vjp(b: Builder, g: Any, out: Any, x: Any, axes: tuple[int, ...]) -> tuple[Any, ...]:
+def _prod_vjp(b: Builder, g: Any, out: Value, x: Any, axes: tuple[int, ...]) -> tuple[Cotangent, ...]:
     """The product of all other elements, without dividing by an element, which may be 0: along one axis at a time, of
     what comes before times what comes after.
 
@@ -158,7 +160,7 @@ def _prod_vjp(b: Builder, g: Any, out: Any, x: Any, axes: tuple[int, ...]) -> tu
     return (type_rules.as_dtype(b, cotangent, x.dtype),)
 
 
-def _reversed(b: Builder, x: Any, axis: int) -> Any:
+def _reversed(b: Builder, x: Value, axis: int) -> Value:
     return b.reverse(x, axes=(axis,))
 
 
@@ -177,15 +179,15 @@ _fold(
 # ---- extremes
 
 
-def _lowest(dtype: Any) -> Any:
+def _lowest(dtype: np.dtype) -> float:
     return -math.inf if dt.is_float(dtype) else int(np.iinfo(dtype).min)
 
 
-def _highest(dtype: Any) -> Any:
+def _highest(dtype: np.dtype) -> float:
     return math.inf if dt.is_float(dtype) else int(np.iinfo(dtype).max)
 
 
-def _extreme_reference(pick: Any, zero_sign: Any) -> Any:
+def _extreme_reference(pick: Callable[..., Any], zero_sign: float) -> Callable[..., Any]:
     """np.min or np.max with -0.0 < 0.0, which NumPy leaves open."""
 
     def reference(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
@@ -201,7 +203,7 @@ def _extreme_reference(pick: Any, zero_sign: Any) -> Any:
     return reference
 
 
-def _extreme_vjp(b: Builder, g: Any, out: Any, x: Any, axes: tuple[int, ...]) -> tuple[Any, ...]:
+def _extreme_vjp(b: Builder, g: Value, out: Value, x: Value, axes: tuple[int, ...]) -> tuple[Cotangent, ...]:
     """Elements that equal the result share the cotangent evenly."""
     taken = b.equal(x, spread(b, out, x, axes))
     zero, one = b.full(0, like=x.type), b.full(1, like=x.type)
@@ -263,7 +265,7 @@ _fold(
 # ---- positions of extremes
 
 
-def _position_reference(find: Any) -> Any:
+def _position_reference(find: Callable[..., Any]) -> Callable[..., Any]:
     def reference(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
         kept = type_rules.kept_axes(x.ndim, axes)
         count = int(np.prod([x.shape[a] for a in axes]))
@@ -273,7 +275,7 @@ def _position_reference(find: Any) -> Any:
     return reference
 
 
-def _position_combine(larger: bool) -> Any:
+def _position_combine(larger: bool) -> Callable[..., Any]:
     """The better of two (value, position) pairs: NaN beats all, and the lower position wins ties.
 
     Comparing positions makes the result the same in whatever order the pairs are combined.
@@ -292,7 +294,7 @@ def _position_combine(larger: bool) -> Any:
     return combine
 
 
-def _position_later(larger: bool) -> Any:
+def _position_later(larger: bool) -> Callable[..., Any]:
     """The same where all positions of the second pair are higher: only what is better, or the first NaN, is taken.
 
     What is no better than ``init`` stays nowhere; ``_position_finish`` says where it is.
@@ -318,12 +320,12 @@ def _position_finish(e: Emit, state: State, larger: bool) -> State:
     return value, e.select(e.eq(value, worst), e.zero(position.dtype), position)
 
 
-def _position_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+def _position_samples(rng: np.random.Generator, dtype: np.dtype) -> list[samples.Sample]:
     ties = np.array([1, 3, 0, 3, 0, 1]).astype(dtype)
     return [*_samples(empty=False)(rng, dtype), ((ties,), {"axes": (0,)}), ((ties.reshape(2, 3),), {"axes": (0, 1)})]
 
 
-def _position(name: str, find: Any, larger: bool, doc: str) -> None:
+def _position(name: str, find: Callable[..., Any], larger: bool, doc: str) -> None:
     define(
         name,
         Kind.REDUCE,
@@ -347,11 +349,11 @@ def _position(name: str, find: Any, larger: bool, doc: str) -> None:
     )
 
 
-def _position_with_value(name: str, find: Any, larger: bool, doc: str) -> None:
+def _position_with_value(name: str, find: Callable[..., Any], larger: bool, doc: str) -> None:
     """Value and position of an extreme along one axis, from one pass over the data."""
     one_position = _infer(name, type_rules.NUMERIC, dt.int64, empty=False)
 
-    def canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
+    def canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, tuple[int, ...]]:
         attrs = type_rules.canon_axes(name)(types, attrs)
         if len(attrs["axes"]) != 1:
             raise ShapeError(name, f"axes are {attrs['axes']} of {types[0]}. Expected one axis.")
@@ -438,7 +440,7 @@ def _cumulative_sum_reference(x: np.ndarray, axis: int) -> np.ndarray:
         return reference_arrays.convert(np.cumsum(x.astype(np.float64), axis=axis), x.dtype)
 
 
-def _cumulative_sum_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+def _cumulative_sum_samples(rng: np.random.Generator, dtype: dt.DType) -> list[samples.Sample]:
     cases = [((7,), 0), ((3, 5), 0), ((3, 5), 1), ((2, 3, 65), 1), ((1,), 0), ((0,), 0), ((2, 0), 0)]
     result: list[samples.Sample] = [((samples.values(rng, dtype, shape),), {"axis": axis}) for shape, axis in cases]
     return [*result, ((samples.edges(dtype),), {"axis": 0})]
@@ -472,7 +474,7 @@ define(
 )
 
 
-def _like(*inputs: TensorType, axis: int, name: str, dtypes: Any = dt.FLOATS) -> TensorType:
+def _like(*inputs: TensorType, axis: int, name: str, dtypes: tuple[Any, ...] = dt.FLOATS) -> TensorType:
     for x in inputs:
         type_rules.check_dtype(name, x, frozenset(dtypes))
         if x != inputs[0]:
@@ -509,8 +511,8 @@ def _linear_recurrence_reference(a: np.ndarray, b: np.ndarray, axis: int) -> np.
     return _exclusive(a, axis, 0.0, step)
 
 
-def _prefix_scan_samples(inputs: int) -> Any:
-    def make(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+def _prefix_scan_samples(inputs: int) -> Callable[..., Any]:
+    def make(rng: np.random.Generator, dtype: dt.DType) -> list[samples.Sample]:
         cases = [((7,), 0), ((3, 5), 0), ((3, 5), 1), ((2, 3, 9), 1), ((1,), 0), ((0,), 0), ((2, 0), 0)]
         return [
             (tuple(samples.values(rng, dtype, shape) for _ in range(inputs)), {"axis": axis}) for shape, axis in cases
@@ -519,7 +521,7 @@ def _prefix_scan_samples(inputs: int) -> Any:
     return make
 
 
-def _carried(b: Builder, factors: Any, g: Any, axis: int) -> Any:
+def _carried(b: Builder, factors: Value, g: Value, axis: int) -> Value:
     """The cotangent of what each element adds to the total: the recurrence of the transposed chain, from the end."""
     turned = b.linear_recurrence(_reversed(b, factors, axis), _reversed(b, g, axis), axis=axis)
     return _reversed(b, turned, axis)
@@ -555,7 +557,9 @@ def _linear_recurrence_combine(e: Emit, s: State, t: State) -> State:
     return product, e.select(e.eq(total, zero), b, e.add(e.mul(a, total), b))
 
 
-def _linear_recurrence_vjp(b: Builder, g: Any, out: Any, factors: Any, terms: Any, axis: int) -> tuple[Any, ...]:
+def _linear_recurrence_vjp(
+    b: Builder, g: Value, out: Value, factors: Value, terms: Any, axis: int
+) -> tuple[Cotangent, ...]:
     carried = _carried(b, factors, g, axis)
     return b.multiply(carried, out), carried
 
@@ -584,7 +588,7 @@ define(
 # ---- running extremes, and log-sum-exp
 
 
-def _running_extreme_reference(pick: np.ufunc, zero_sign: float) -> Any:
+def _running_extreme_reference(pick: np.ufunc, zero_sign: float) -> Callable[..., Any]:
     """Of zeros with -0.0 < 0.0, which NumPy leaves open."""
 
     def reference(x: np.ndarray, axis: int) -> np.ndarray:
@@ -599,7 +603,7 @@ def _running_extreme_reference(pick: np.ufunc, zero_sign: float) -> Any:
     return reference
 
 
-def _running_extreme_vjp(b: Builder, g: Any, out: Any, x: Any, axis: int) -> tuple[Any, ...]:
+def _running_extreme_vjp(b: Builder, g: Value, out: Value, x: Value, axis: int) -> tuple[Cotangent, ...]:
     """What comes from one element up to the next that is an extreme itself goes to it."""
     taken = b.logical_or(b.equal(x, out), b.isnan(x))
     zero, one = b.full(0, like=x.type), b.full(1, like=x.type)
@@ -632,7 +636,7 @@ _running_extreme("cumulative_max", np.maximum, True)
 _running_extreme("cumulative_min", np.minimum, False)
 
 
-def _cumulative_logsumexp_vjp(b: Builder, g: Any, out: Any, x: Any, axis: int) -> tuple[Any, ...]:
+def _cumulative_logsumexp_vjp(b: Builder, g: Value, out: Value, x: Value, axis: int) -> tuple[Cotangent, ...]:
     """The share of an element in its own total is p = exp(x - out), of the total before it 1 - p; shares multiply."""
     alike = b.equal(x, out)  # infinities, whose difference is NaN, among them
     zero = b.full(0, like=x.type)

@@ -20,7 +20,7 @@ SHAPES = ((), (1,), (0,), (7,), (3, 5), (2, 1, 67))
 _FLOAT_EDGES = (0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.0, 100.25, np.nan, np.inf, -np.inf)
 
 
-def edges(dtype: Any) -> np.ndarray:
+def edges(dtype: np.dtype) -> np.ndarray:
     """The values of a dtype at which implementations tend to differ."""
     if dt.is_bool(dtype):
         return np.array([False, True])
@@ -38,7 +38,7 @@ def edges(dtype: Any) -> np.ndarray:
 
 
 def values(
-    rng: np.random.Generator, dtype: Any, shape: tuple[int, ...], domain: tuple[float, float] = (-3.0, 3.0)
+    rng: np.random.Generator, dtype: np.dtype, shape: tuple[int, ...], domain: tuple[float, float] = (-3.0, 3.0)
 ) -> np.ndarray:
     """Random values; floats lie in ``domain``."""
     if dt.is_bool(dtype):
@@ -55,7 +55,7 @@ def values(
 def elementwise(arity: int, domain: tuple[float, float] = (-3.0, 3.0)) -> Samples:
     """Equal shapes and dtypes; all combinations of edge values."""
 
-    def samples(rng: np.random.Generator, dtype: Any) -> list[Sample]:
+    def samples(rng: np.random.Generator, dtype: np.dtype) -> list[Sample]:
         result: list[Sample] = [
             (tuple(values(rng, dtype, shape, domain) for _ in range(arity)), {}) for shape in SHAPES
         ]

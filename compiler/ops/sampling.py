@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ir.build import Builder
+from hybridflow.compiler.ir.build import Builder, Cotangent, Value
 from hybridflow.compiler.ir.dtypes import DType
 from hybridflow.compiler.ir.types import TensorType, product
 from hybridflow.compiler.ops import elementary, philox, samples, type_rules
@@ -274,7 +274,7 @@ def _is_not_finite(x: np.ndarray) -> np.ndarray:
     return np.asarray(~((x >= 0) & (x < np.inf)))
 
 
-def _gamma_vjp(b: Builder, g: Any, out: Any, state: Any, shape: Any) -> tuple[Any, ...]:
+def _gamma_vjp(b: Builder, g: Value, out: Value, state: Any, shape: Any) -> tuple[Cotangent, ...]:
     """Implicit: a sample keeps its place in the distribution, P(a, x), so dx/da = -(dP/da) / (dP/dx)."""
     a, x = (type_rules.as_dtype(b, value, dt.float64) for value in (shape, out))
     some = b.greater(x, b.full(0, like=x.type))
@@ -635,7 +635,7 @@ def _is_no_urn(good: np.ndarray, bad: np.ndarray, count: np.ndarray) -> np.ndarr
     return np.asarray(~(whole[0] & whole[1] & whole[2] & (count <= good + bad)))
 
 
-def _urns(rng: np.random.Generator, dtype: Any, shape: tuple[int, ...]) -> tuple[np.ndarray, ...]:
+def _urns(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...]) -> tuple[np.ndarray, ...]:
     good, bad = (np.floor(np.exp(rng.uniform(-1, 9, shape))) for _ in range(2))
     return good, bad, np.floor((good + bad) * rng.random(shape))
 
@@ -756,7 +756,7 @@ def _below_of(state: np.ndarray, counter: np.ndarray, limit: np.ndarray) -> np.n
     return result
 
 
-def _limits(rng: np.random.Generator, dtype: Any, shape: tuple[int, ...]) -> tuple[np.ndarray, ...]:
+def _limits(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...]) -> tuple[np.ndarray, ...]:
     shift = rng.integers(0, 64, shape, dtype=np.uint64)
     return (rng.integers(1, 2**64, shape, dtype=np.uint64) >> shift | np.uint64(1),)
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ir.build import Builder
+from hybridflow.compiler.ir.build import Builder, Value
 from hybridflow.compiler.ir.extents import never_negative
-from hybridflow.compiler.ir.types import TensorType
+from hybridflow.compiler.ir.types import Extent, TensorType
 from hybridflow.compiler.ops import reference_arrays, samples, type_rules
 from hybridflow.compiler.ops.batching_rules import axis_to_front
 from hybridflow.compiler.ops.emitter_protocol import ElementSource, Val
@@ -18,7 +18,7 @@ from hybridflow.compiler.ops.op_table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.errors import ShapeError
 
 
-def _canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
+def _canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, int]:
     return {"right": bool(attrs.get("right", False)), "batch": int(attrs.get("batch", 0))}
 
 
@@ -71,7 +71,7 @@ def _reference(x: np.ndarray, wanted: np.ndarray, right: bool, batch: int) -> np
 
 
 def _batch(
-    b: Builder, op: Any, size: Any, batched: Sequence[bool], x: Any, wanted: Any, right: bool, batch: int
+    b: Builder, op: Any, size: Extent, batched: Sequence[bool], x: Value, wanted: Any, right: bool, batch: int
 ) -> Any:
     if not batched[0] and batch == 0:  # the examples are so many more values
         return b.search(x, wanted, right=right, batch=0)

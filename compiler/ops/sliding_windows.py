@@ -3,7 +3,7 @@ pooling, and take no memory."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,10 @@ from hybridflow.compiler.ops.batching_rules import broadcast_batched
 from hybridflow.compiler.ops.op_table import Kind, define
 from hybridflow.compiler.ops.views import view_samples
 from hybridflow.errors import ArgumentError, ShapeError
+
+if TYPE_CHECKING:
+    from hybridflow.compiler.ir.build import Builder, Cotangent, Value
+
 
 Each = tuple[int, ...]
 
@@ -71,7 +75,9 @@ def _reference(x: np.ndarray, axes: Each, size: Each, step: Each, dilation: Each
     return np.moveaxis(windows, range(x.ndim, windows.ndim), range(behind, behind + len(axes)))
 
 
-def _vjp(b: Any, g: Any, out: Any, x: Any, axes: Each, size: Each, step: Each, dilation: Each) -> tuple[Any, ...]:
+def _vjp(
+    b: Builder, g: Value, out: Value, x: Value, axes: Each, size: Each, step: Each, dilation: Each
+) -> tuple[Cotangent, ...]:
     """Axis by axis, from the last: what an element gave to any window, summed."""
     behind = axes[-1] + 1
     for number in reversed(range(len(axes))):
@@ -80,7 +86,7 @@ def _vjp(b: Any, g: Any, out: Any, x: Any, axes: Each, size: Each, step: Each, d
     return (g,)
 
 
-def _gathered(b: Any, g: Any, a: int, inside: int, extent: Any, s: int, d: int) -> Any:
+def _gathered(b: Any, g: Any, a: int, inside: int, extent: Any, s: int, d: int) -> Value:
     """The cotangents of one windowed axis: element h of an axis of ``extent`` is element i of the window o where
     ``o * s + i * d = h``, for each i.
 

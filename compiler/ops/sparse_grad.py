@@ -7,10 +7,14 @@ tensor, which is densified on first read.  ``optimizers/sparse_update.py`` updat
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hybridflow.compiler.ir.types import Extent, TensorType, product
 from hybridflow.compiler.ops.op_table import Deferred
+
+if TYPE_CHECKING:
+    from hybridflow.compiler.ir.build import Builder
+
 
 MAX_FEW_ROWS = 4  # a table has at least so many times the rows that are looked up, else its gradient is dense
 _LARGE = 1 << 14  # elements: filling fewer with zeros costs no more than a sparse gradient
@@ -54,7 +58,7 @@ def mapped(function: Callable[[Any], Any], terms: Terms) -> Terms:
     return replaced(lambda lookup: GatheredRows(*map(function, lookup)), terms)
 
 
-def densify(b: Any, type: TensorType, terms: Terms) -> Any:
+def densify(b: Builder, type: TensorType, terms: Terms) -> Any:
     """The dense gradient, with the bits that it has if it was dense from the start."""
     if isinstance(terms, GatheredRows):
         return b.scatter_add(b.full(0, like=type), terms.indices, terms.rows, axis=0)

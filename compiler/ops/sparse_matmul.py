@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ir.build import Builder
+from hybridflow.compiler.ir.build import Builder, Cotangent, Value
 from hybridflow.compiler.ir.types import Extent, TensorType, product
 from hybridflow.compiler.ops import complex_pairs, reference_arrays, samples, type_rules
 from hybridflow.compiler.ops.batching_rules import axis_to_front
 from hybridflow.compiler.ops.emitter_protocol import ElementSource, Val
-from hybridflow.compiler.ops.op_table import Kind, define
+from hybridflow.compiler.ops.op_table import Kind, OpDef, define
 from hybridflow.errors import ShapeError
+
+if TYPE_CHECKING:
+    from hybridflow.compiler.index.index_expr import IndexExpr
+
 
 _INDEX = frozenset((dt.int32, dt.int64))
 
@@ -42,7 +46,7 @@ def _element(g: ElementSource, index: Any) -> Val:
             g.inside(k, (nowhere,) * type.ndim, [(nowhere, 0)], 0)
         return e.zero(x.dtype)
 
-    def add(entry: Any, total: Val) -> Val:
+    def add(entry: IndexExpr, total: Val) -> Val:
         column = g.clamped(g.load(2, (entry,)), x.shape[0])
         factor = e.convert(g.load(1, (entry,)), wide)
         return e.add(total, e.mul(factor, e.convert(g.load(0, (column, *index[1:])), wide)))
@@ -63,13 +67,13 @@ def _reference(
     return out.astype(values.dtype)
 
 
-def _filled(b: Builder, value: Extent, type: TensorType) -> Any:
+def _filled(b: Builder, value: Extent, type: TensorType) -> Value:
     if isinstance(value, int):
         return b.full(value, like=type)
     return b.broadcast(b.extent(value=value, dtype=type.dtype), shape=type.shape, axes=())
 
 
-def _rows(b: Builder, count: Extent, ends: Any) -> Any:
+def _rows(b: Builder, count: Extent, ends: Value) -> Any:
     """The row of each entry, where the entries of rows lie one behind another: how many rows end before it."""
     places = b.maximum(b.minimum(ends, _filled(b, count, ends.type)), b.full(0, like=ends.type))
     zeros = b.full(0, like=TensorType((count + 1,), ends.type.dtype))
@@ -78,24 +82,26 @@ def _rows(b: Builder, count: Extent, ends: Any) -> Any:
     return b.minimum(before, _filled(b, ends.type.shape[0] - 1, before.type))
 
 
-def _nearest(b: Builder, columns: Any, x: TensorType) -> Any:
+def _nearest(b: Builder, columns: Value, x: TensorType) -> Value:
     """The columns as the product takes them: those out of range for the nearest ones."""
     last = _filled(b, x.shape[0] - 1, columns.type)
     return b.maximum(b.minimum(columns, last), b.full(0, like=columns.type))
 
 
-def _over_columns(b: Builder, per_entry: Any, x: TensorType) -> Any:
+def _over_columns(b: Builder, per_entry: Value, x: TensorType) -> Value:
     """A number for each entry, as often as there are columns."""
     count = per_entry.type.shape[0]
     return b.broadcast(per_entry, shape=(count, *x.shape[1:]), axes=(0,))
 
 
-def _vjp(b: Builder, g: Any, out: Any, x: Any, values: Any, columns: Any, starts: Any, ends: Any) -> Sequence[Any]:
+def _vjp(
+    b: Builder, g: Value, out: Value, x: Value, values: Value, columns: Value, starts: Value, ends: Value
+) -> tuple[Cotangent, ...]:
     """Of values: products of the rows of two dense matrices at the places of entries (SDDMM).  Of x: the product with
     the transposed matrix, in the order of its entries."""
     count = values.type.shape[0]
 
-    def rows_and_inside() -> tuple[Any, Any]:
+    def rows_and_inside() -> tuple[Value, Value]:
         """Entries that are in no row count for nothing, wherever they seem to be."""
         rows = _rows(b, count, ends)
         if 0 in rows.type.shape or 0 in starts.type.shape:
@@ -107,7 +113,7 @@ def _vjp(b: Builder, g: Any, out: Any, x: Any, values: Any, columns: Any, starts
         )
         return rows, inside
 
-    def of_values() -> Any:
+    def of_values() -> Value:
         if 0 in (*g.type.shape, *x.type.shape, *values.type.shape):
             return b.full(0, like=values.type)
         rows, inside = rows_and_inside()
@@ -116,7 +122,7 @@ def _vjp(b: Builder, g: Any, out: Any, x: Any, values: Any, columns: Any, starts
         products = b.vecdot(left, right, axes=axes, sum_dtype=x.type.dtype) if axes else b.multiply(left, right)
         return b.where(inside, products, b.full(0, like=products.type))
 
-    def of_x() -> Any:
+    def of_x() -> Value:
         if 0 in (*g.type.shape, *x.type.shape, *values.type.shape):
             return b.full(0, like=x.type)
         rows, inside = rows_and_inside()
@@ -140,8 +146,16 @@ def _vjp(b: Builder, g: Any, out: Any, x: Any, values: Any, columns: Any, starts
 
 
 def _batch(
-    b: Builder, op: Any, size: Any, batched: Sequence[bool], x: Any, values: Any, columns: Any, starts: Any, ends: Any
-) -> Any:
+    b: Builder,
+    op: OpDef,
+    size: int,
+    batched: Sequence[bool],
+    x: Value,
+    values: Value,
+    columns: Value,
+    starts: Value,
+    ends: Value,
+) -> Value:
     """One matrix takes the examples side by side; several are the blocks of one along its diagonal."""
     if not any(batched[1:]):
         ndim = x.type.ndim
@@ -154,12 +168,12 @@ def _batch(
     x, values, columns, starts, ends = parts
     count, shape = values.type.shape[1], x.type.shape
 
-    def moved_by(indices: Any, step: Extent) -> Any:
+    def moved_by(indices: Value, step: Extent) -> Value:
         wide = indices if indices.type.dtype == dt.int64 else b.convert(indices, dtype=dt.int64)
         block = b.multiply(b.iota(shape=wide.type.shape, axis=0, dtype=dt.int64), _filled(b, step, wide.type))
         return b.reshape(b.add(wide, block), shape=(product(wide.type.shape),))
 
-    def between(indices: Any, last: Extent) -> Any:  # which the op would do, were it not for the other blocks
+    def between(indices: Value, last: Extent) -> Value:  # which the op would do, were it not for the other blocks
         return b.maximum(b.minimum(indices, _filled(b, last, indices.type)), b.full(0, like=indices.type))
 
     out = b.csr_matmul(
@@ -172,8 +186,10 @@ def _batch(
     return b.reshape(out, shape=(*starts.type.shape, *shape[2:]))
 
 
-def _pairs(b: Any, x: Any, values: Any, columns: Any, starts: Any, ends: Any) -> Any:
-    def times(left: Any, right: Any) -> Any:
+def _pairs(
+    b: Builder, x: complex_pairs.Pair, values: complex_pairs.Pair, columns: Value, starts: Value, ends: Value
+) -> complex_pairs.Pair:
+    def times(left: Value, right: Value) -> Value:
         return b.csr_matmul(right, left, columns, starts, ends)
 
     real = b.subtract(times(values.real, x.real), times(values.imag, x.imag))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ir.build import Builder
+from hybridflow.compiler.ir.build import Builder, Cotangent, Value
 from hybridflow.compiler.ops import (
     reference_arrays,
     samples,
@@ -92,7 +92,7 @@ def _refused(name: str, parameter: str) -> Callable[[], Any]:
     return refuse
 
 
-def _number(b: Builder, value: float, x: Any) -> Any:
+def _number(b: Builder, value: float, x: Value) -> Value:
     return b.full(value, like=x.type)
 
 
@@ -123,7 +123,7 @@ _special(
 )
 
 
-def _trigamma_vjp(b: Builder, g: Any, out: Any, x: Any) -> tuple[Any, ...]:
+def _trigamma_vjp(b: Builder, g: Value, out: Value, x: Value) -> tuple[Cotangent, ...]:
     # -2 zeta(3, x); a negative x is reflected.
     zero, one = _number(b, 0.0, x), _number(b, 1.0, x)
     negative = b.less(x, zero)
@@ -158,7 +158,7 @@ _special(
 # ---- error
 
 
-def _gauss(b: Builder, x: Any, sign: float) -> Any:
+def _gauss(b: Builder, x: Value, sign: float) -> Value:
     """exp(sign * x**2)"""
     return b.exp(b.multiply(_number(b, sign, x), b.square(x)))
 
@@ -201,7 +201,7 @@ _special(
 # ---- Bessel
 
 
-def _over(b: Builder, y: Any, x: Any, at_zero: float) -> Any:
+def _over(b: Builder, y: Value, x: Value, at_zero: float) -> Value:
     """y / x, and the limit where x is 0."""
     there = b.not_equal(x, _number(b, 0.0, x))
     return b.where(there, b.divide(y, b.where(there, x, _number(b, 1.0, x))), _number(b, at_zero, x))
@@ -269,7 +269,7 @@ _special(
 )
 
 
-def _spence_vjp(b: Builder, g: Any, out: Any, x: Any) -> tuple[Any, ...]:
+def _spence_vjp(b: Builder, g: Value, out: Value, x: Value) -> tuple[Cotangent, ...]:
     # log(x) / (1 - x); near 1 by its series, which has derivatives there: -(1 + r / 2 + r**2 / 3 + ...)
     rest = b.subtract(_number(b, 1.0, x), x)
     near = b.less(b.abs(rest), _number(b, 0.01, x))
@@ -290,7 +290,7 @@ _special(
 )
 
 
-def _lambertw_vjp(b: Builder, g: Any, out: Any, x: Any) -> tuple[Any, ...]:
+def _lambertw_vjp(b: Builder, g: Value, out: Value, x: Value) -> tuple[Cotangent, ...]:
     return (masked(b, g, b.divide(b.exp(b.negative(out)), b.add(out, _number(b, 1.0, x)))),)
 
 
@@ -306,7 +306,7 @@ _special(
 # ---- incomplete functions
 
 
-def _gamma_density(b: Builder, a: Any, x: Any) -> Any:
+def _gamma_density(b: Builder, a: Value, x: Value) -> Value:
     """x**(a - 1) exp(-x) / gamma(a)"""
     one = _number(b, 1.0, a)
     logarithm = b.multiply(b.subtract(a, one), b.log(x))
@@ -336,7 +336,7 @@ _special(
 )
 
 
-def _gammainc_da_vjp(b: Builder, g: Any, out: Any, a: Any, x: Any) -> tuple[Any, ...]:
+def _gammainc_da_vjp(b: Builder, g: Value, out: Value, a: Value, x: Value) -> tuple[Cotangent, ...]:
     def for_x() -> Any:
         # The density, differentiated: log(x) - digamma(a) times itself
         return masked(b, g, b.multiply(_gamma_density(b, a, x), b.subtract(b.log(x), b.digamma(a))))
@@ -353,7 +353,7 @@ _special(
 )
 
 
-def _beta_density(b: Builder, p: Any, q: Any, x: Any) -> Any:
+def _beta_density(b: Builder, p: Value, q: Value, x: Value) -> Value:
     """x**(p - 1) (1 - x)**(q - 1) / beta(p, q)"""
     one = _number(b, 1.0, p)
     log_beta = b.subtract(b.add(b.log_gamma(p), b.log_gamma(q)), b.log_gamma(b.add(p, q)))
@@ -361,7 +361,7 @@ def _beta_density(b: Builder, p: Any, q: Any, x: Any) -> Any:
     return b.exp(b.subtract(powers, log_beta))
 
 
-def _betainc_vjp(b: Builder, g: Any, out: Any, p: Any, q: Any, x: Any) -> tuple[Any, ...]:
+def _betainc_vjp(b: Builder, g: Value, out: Value, p: Value, q: Value, x: Value) -> tuple[Cotangent, ...]:
     # betainc(p, q, x) = 1 - betainc(q, p, 1 - x)
     return (
         lambda: masked(b, g, b.betainc_da(p, q, x)),
@@ -379,7 +379,7 @@ _special(
 )
 
 
-def _betainc_da_vjp(b: Builder, g: Any, out: Any, p: Any, q: Any, x: Any) -> tuple[Any, ...]:
+def _betainc_da_vjp(b: Builder, g: Value, out: Value, p: Value, q: Value, x: Value) -> tuple[Cotangent, ...]:
     def for_x() -> Any:
         slope = b.subtract(b.add(b.log(x), b.digamma(b.add(p, q))), b.digamma(p))
         return masked(b, g, b.multiply(_beta_density(b, p, q, x), slope))

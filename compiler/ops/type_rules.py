@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ir.build import Builder
+from hybridflow.compiler.ir.build import Builder, Value
 from hybridflow.compiler.ir.types import Dim, Extent, Shape, TensorType, shape_fault
 from hybridflow.errors import (
     ArgumentError,
@@ -162,7 +162,7 @@ def axes(name: str, x: TensorType, values: Any) -> tuple[int, ...]:
     return result
 
 
-def per_axis(name: str, what: str, x: TensorType, values: Any) -> tuple[Any, ...]:
+def per_axis(name: str, what: str, x: TensorType, values: Any) -> tuple[Extent, ...]:
     """One value for each axis of ``x``."""
     result = tuple(values)
     if len(result) != x.ndim:
@@ -173,7 +173,7 @@ def per_axis(name: str, what: str, x: TensorType, values: Any) -> tuple[Any, ...
 def canon_axis(name: str) -> Callable[..., dict[str, Any]]:
     """Normalises the attribute ``axis``, which counts the axes of the first input."""
 
-    def canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
+    def canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, int]:
         return {**attrs, "axis": axis(name, types[0], attrs["axis"])}
 
     return canon
@@ -182,7 +182,7 @@ def canon_axis(name: str) -> Callable[..., dict[str, Any]]:
 def canon_axes(name: str) -> Callable[..., dict[str, Any]]:
     """Normalises the attribute ``axes``; without it, all axes are meant."""
 
-    def canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
+    def canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, tuple[int, ...]]:
         return {**attrs, "axes": axes(name, types[0], attrs.get("axes"))}
 
     return canon
@@ -198,7 +198,7 @@ def symbolic(name: str, what: str) -> SymbolicExtentError:
 # ---- derivatives
 
 
-def masked(b: Builder, g: Any, d: Any) -> Any:
+def masked(b: Builder, g: Value, d: Value) -> Value:
     """``g * d``, where a zero cotangent gives zero even though the derivative ``d`` is infinite or NaN there.
 
     For ops whose derivative has poles: in ``where(x > 0, sqrt(x), 0)`` the cotangent that reaches sqrt at x = 0 is
@@ -210,7 +210,7 @@ def masked(b: Builder, g: Any, d: Any) -> Any:
     return b.multiply(g, b.where(pole, zero, d))
 
 
-def as_dtype(b: Builder, x: Any, dtype: Any) -> Any:
+def as_dtype(b: Builder, x: Value, dtype: Any) -> Any:
     """``x`` converted, unless it has the dtype already."""
     return x if x.type.dtype == dtype else b.convert(x, dtype=dtype)
 

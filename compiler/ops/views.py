@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ir.build import Builder
+from hybridflow.compiler.ir.build import Builder, Cotangent, Value
 from hybridflow.compiler.ir.extents import Extent, equal, required
 from hybridflow.compiler.ir.types import Shape, TensorType, product, same_extents, same_size
 from hybridflow.compiler.ops import samples, type_rules
@@ -19,7 +19,7 @@ from hybridflow.errors import ArgumentError, ShapeError
 
 
 def view_samples(*cases: tuple[tuple[int, ...], dict[str, Any]]) -> samples.Samples:
-    def make(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+    def make(rng: np.random.Generator, dtype: np.dtype) -> list[samples.Sample]:
         return [((samples.values(rng, dtype, shape),), attrs) for shape, attrs in cases]
 
     return make
@@ -33,7 +33,7 @@ def _view(name: str, *cases: tuple[tuple[int, ...], dict[str, Any]], **fields: A
 # ---- broadcast
 
 
-def _broadcast_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
+def _broadcast_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, tuple[Extent, ...]]:
     shape = type_rules.shape("broadcast", attrs["shape"])
     axes = tuple(type_rules.axis("broadcast", TensorType(shape, types[0].dtype), a) for a in attrs["axes"])
     return {"shape": shape, "axes": axes}
@@ -55,7 +55,9 @@ def _broadcast_reference(x: np.ndarray, shape: tuple[int, ...], axes: tuple[int,
     return np.broadcast_to(aligned, shape)
 
 
-def _broadcast_vjp(b: Builder, g: Any, out: Any, x: Any, shape: Shape, axes: tuple[int, ...]) -> tuple[Any, ...]:
+def _broadcast_vjp(
+    b: Builder, g: Value, out: Value, x: Value, shape: Shape, axes: tuple[int, ...]
+) -> tuple[Cotangent, ...]:
     new = type_rules.kept_axes(len(shape), axes)
     return (b.sum(g, axes=new) if new else g,)
 
@@ -82,7 +84,7 @@ _view(
 # ---- reshape
 
 
-def _reshape_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
+def _reshape_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, tuple[Extent, ...]]:
     """One extent may be -1: what the others leave."""
     x, wanted = types[0], tuple(attrs["shape"])
     if wanted.count(-1) != 1:
@@ -132,7 +134,7 @@ def _inverse(perm: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(perm.index(a) for a in range(len(perm)))
 
 
-def _transpose_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, Any]:
+def _transpose_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     x = types[0]
     perm = attrs.get("perm")
     if perm is None:
@@ -203,11 +205,15 @@ def _slice_infer(x: TensorType, start: Shape, stop: Shape, step: tuple[int, ...]
     return x.with_shape(tuple([_count(a, b, s) for a, b, s in zip(start, stop, step)]))
 
 
-def _slice_element(g: ElementSource, index: tuple[Any, ...], start: Any, stop: Any, step: Any) -> Val:
+def _slice_element(
+    g: ElementSource, index: tuple[Any, ...], start: tuple[Extent, ...], stop: tuple[Extent, ...], step: tuple[int, ...]
+) -> Val:
     return g.load(0, tuple(i * s + a for i, a, s in zip(index, start, step)))
 
 
-def _slice_origin(x: TensorType, start: Any, stop: Any, step: Any) -> tuple[int, dict[str, Any]] | None:
+def _slice_origin(
+    x: TensorType, start: tuple[Extent, ...], stop: tuple[Extent, ...], step: Any
+) -> tuple[int, dict[str, Any]] | None:
     """The place of the first element in memory, and the attributes of the slice of this form that begins with the first
     element of x; None where extents are symbolic."""
     if not x.is_static:
@@ -218,7 +224,15 @@ def _slice_origin(x: TensorType, start: Any, stop: Any, step: Any) -> tuple[int,
     return place, {"start": (0,) * len(start), "stop": tuple(b - a for a, b in zip(start, stop)), "step": step}
 
 
-def _slice_vjp(b: Builder, g: Any, out: Any, x: Any, start: Any, stop: Any, step: Any) -> tuple[Any, ...]:
+def _slice_vjp(
+    b: Builder,
+    g: Value,
+    out: Value,
+    x: Value,
+    start: tuple[Extent, ...],
+    stop: tuple[Extent, ...],
+    step: tuple[int, ...],
+) -> tuple[Cotangent, ...]:
     if 0 in g.type.shape:
         return (b.full(0, like=x.type),)
     high = tuple(size - end for size, end in zip(x.type.shape, stop))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.compiler.ir.graph import Effect, Graph, Node, graphs_in, parameter
 from hybridflow.compiler.ir.results import TupleType, is_token
@@ -23,6 +23,10 @@ from hybridflow.compiler.ops.control_flow import selected_branch
 from hybridflow.compiler.ops.lowering import While
 from hybridflow.compiler.passes.pattern_match import splat
 from hybridflow.compiler.passes.select_to_scatter import selects_to_scatters
+
+if TYPE_CHECKING:
+    from hybridflow.compiler.ops.op_table import OpDef
+
 
 _IN_LOOPS = (Kind.ELEMENTWISE, Kind.VIEW, Kind.CREATE, Kind.SEGMENT)  # an element takes no loop to compute
 
@@ -78,7 +82,7 @@ class _Pass:
         self.nodes.append(copy)
         return copy
 
-    def add(self, op: Any, inputs: Sequence[Node], attrs: Mapping[str, Any], where: str | None) -> Node:
+    def add(self, op: OpDef, inputs: Sequence[Node], attrs: Mapping[str, Any], where: str | None) -> Node:
         node = Node(op, inputs, attrs, op.result(tuple([n.type for n in inputs]), attrs), where)
         self.nodes.append(node)
         return node
@@ -197,7 +201,7 @@ class _Loop:
         """The body's inputs that are the same in each iteration."""
         return self.body.inputs[len(self.start) + len(self.stacked) :]
 
-    def queried(self, inputs: Sequence[Any]) -> list[Any]:
+    def queried(self, inputs: Sequence[Node | None]) -> list[Node | None]:
         """Of what the body is given, one for each of its inputs, what the condition is given."""
         return [x for x, n in zip(inputs, self.body.inputs) if not is_token(n.type)]
 

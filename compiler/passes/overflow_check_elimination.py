@@ -13,7 +13,7 @@ loops, positions and lengths have no checks, and loops are as fast, and may be m
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.graph import Graph, Node, graphs_in
@@ -21,6 +21,10 @@ from hybridflow.compiler.ir.results import is_token
 from hybridflow.compiler.ops import TABLE, Kind
 from hybridflow.compiler.ops.checked_integers import WRAPPING
 from hybridflow.compiler.ops.value_ranges import Bounds, bounds, of_dtype, union, within
+
+if TYPE_CHECKING:
+    from hybridflow.compiler.ir.types import TensorType
+
 
 _MAX_ITERATIONS = 2**53  # of all loops together: at a nanosecond each they take a hundred days
 _ROUNDS = 2  # an invariant is found from that of the round before, at first from nothing; within a round by one each
@@ -240,7 +244,7 @@ def _is_int(node: Node) -> bool:
     return _is_int_type(node.type)
 
 
-def _is_int_type(type: Any) -> bool:
+def _is_int_type(type: TensorType) -> bool:
     return not is_token(type) and dt.is_integer(type.dtype)
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.attributes import node_attrs_key
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ops import TABLE
+
+if TYPE_CHECKING:
+    from hybridflow.compiler.ops.op_table import OpDef
+
 
 Rule = Callable[[GraphBuilder, Node], "Node | None"]
 """``rule(b, node)``: the value that takes the place of ``node``, made with ``b`` or found among what the node reads;
@@ -70,7 +74,7 @@ class _Interning(GraphBuilder):
         self._entered = len(self.nodes)
         return self._known.get(value_key(node))
 
-    def emit(self, op: Any, *inputs: Node, **attrs: Any) -> Node:
+    def emit(self, op: OpDef, *inputs: Node, **attrs: Any) -> Node:
         node = super().emit(op, *inputs, **attrs)
         self.nodes.pop()
         result = self.existing(node)
@@ -80,7 +84,7 @@ class _Interning(GraphBuilder):
         return node
 
 
-def _key(op: Any, inputs: tuple[Node, ...], attrs: Hashable) -> Hashable:
+def _key(op: OpDef, inputs: tuple[Node, ...], attrs: Hashable) -> Hashable:
     """Both orders of a commutative op's inputs are one.
 
     Floats keep theirs: of two NaNs the result is the first, and its bits are part of the result.

@@ -9,7 +9,7 @@ moves whole numbers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
@@ -19,6 +19,10 @@ from hybridflow.compiler.ops import TABLE, Kind
 from hybridflow.compiler.ops.complex_pairs import Moved, Pair
 from hybridflow.errors import DTypeError
 
+if TYPE_CHECKING:
+    from hybridflow.compiler.ir.types import TensorType
+
+
 _MOVING = (Kind.VIEW, Kind.SEGMENT, Kind.GATHER)
 
 
@@ -27,7 +31,7 @@ def split_complex(graph: Graph) -> Graph:
     return _Split(graph).graph() if _computes_complex(graph) else graph
 
 
-def _is_complex(type: Any) -> bool:
+def _is_complex(type: TensorType) -> bool:
     return any(dt.is_complex(part.dtype) for part in parts_of(type))
 
 
@@ -88,7 +92,7 @@ class _Split:
             return value
         return value.joined(self._b)
 
-    def _split(self, node: Node) -> Any:
+    def _split(self, node: Node) -> Node | _Value:
         b, op = self._b, node.op
         values = [self._values[n] for n in node.inputs]
         if op.kind is Kind.CONTROL:

@@ -55,7 +55,7 @@ _SLOW = (
 def documented(channels: int) -> Callable[[Any], Any]:
     """Adds to the docstring of an architecture what its arguments are; ``channels`` are those of its last pictures."""
 
-    def with_arguments(build: Any) -> Any:
+    def with_arguments(build: Callable[..., Any]) -> Callable[..., Any]:
         if build.__doc__ is None:  # python -OO
             return build
         lines = [f"        {name}: {_ARGUMENTS[name]}\n" for name in inspect.signature(build).parameters]

@@ -58,7 +58,7 @@ def _assign(
 
 
 def _assign_add(
-    self: Variable, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    self: Variable, delta: ArrayLike, use_locking: bool = False, name: str | None = None, read_value: bool = True
 ) -> Variable:
     """Add ``delta`` (broadcast to the variable's shape) to the value; raises as ``assign`` does."""
     return _updated(self, elementwise.add, _of_all_replicas(self, delta) if self._sums_replicas else delta)
@@ -164,7 +164,7 @@ def _changed(variable: Variable, how: str, *args: Any) -> Variable:
     return with_locks((variable._gate,), lambda: variable.assign(change(variable._read(), *args)))
 
 
-def _of_all_replicas(variable: Variable, delta: Any) -> Any:
+def _of_all_replicas(variable: Variable, delta: Any) -> Tensor:
     """What all replicas of a strategy add, where this is one of them."""
     trace = now().trace
     axis = None if trace is None else trace.strategy_axis()

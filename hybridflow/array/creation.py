@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -133,7 +135,7 @@ def from_dlpack(x: ArrayLike, /, device: str | None = None, copy: bool | None = 
 
 
 @uninterruptible.loaded
-def _sharing() -> tuple[Any, Any]:
+def _sharing() -> tuple[ModuleType, ModuleType]:
     from hybridflow.core import dlpack, interop  # which a first operation does without
 
     return dlpack, interop
@@ -518,7 +520,7 @@ def _diagonal(k: Any, stage: str) -> int:
     return max(-(2**62), min(2**62, type_rules.integer(stage, "k", k)))  # further out there are no elements either
 
 
-def _triangle(x: ArrayLike, k: int, stage: str, keep: Any) -> Tensor:
+def _triangle(x: ArrayLike, k: int, stage: str, keep: Callable[..., Any]) -> Tensor:
     x = as_tensor(x, stage)
     if x.ndim < 2:
         raise ShapeError(stage, f"{x.type} is not a matrix or a stack of matrices.")

@@ -314,7 +314,7 @@ def _unit_lower(both: Tensor) -> Tensor:
 
 
 @entered
-def lu(x: ArrayLike, /, *, permute_l: bool = False) -> Any:
+def lu(x: ArrayLike, /, *, permute_l: bool = False) -> LUResult | tuple[Tensor, Tensor]:
     """LU decomposition with partial pivoting: ``P @ L @ U == x``.
 
     Gradients flow to ``L`` and ``U``, for matrices whose first ``min(m, n)`` pivots are not zero.
@@ -515,7 +515,7 @@ def slogdet(x: ArrayLike, /) -> SlogdetResult:
 
 
 @entered
-def qr(x: ArrayLike, /, *, mode: str = "reduced") -> Any:
+def qr(x: ArrayLike, /, *, mode: str = "reduced") -> Tensor | QRResult:
     """QR decomposition: ``Q`` with orthonormal columns and an upper triangular ``R`` with ``Q @ R == x``.
 
     With mode "reduced", ``Q`` has as many columns as the smaller extent of ``x``; with "complete" it is square.

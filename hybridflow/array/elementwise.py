@@ -12,7 +12,7 @@ __traits__ = ("makes tensors",)
 import builtins
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
@@ -41,15 +41,19 @@ from hybridflow.eager.operands import (
 from hybridflow.eager.public_op import OperatorCall, operation
 from hybridflow.errors import ArgumentError, DTypeError, entered, of_user
 
+if TYPE_CHECKING:
+    from hybridflow.compiler.ops.op_table import OpDef
+
+
 # ---- the shapes of elementwise functions
 
 
-def _binary(op: Any, x: ArrayLike, y: ArrayLike) -> Tensor:
+def _binary(op: OpDef, x: ArrayLike, y: ArrayLike) -> Tensor:
     """``op`` on operands of one promoted dtype."""
     return _quickly(op, _promoted, x, y)
 
 
-def _quickly(op: Any, body: Callable[[Any, Any, Any], Tensor], x: ArrayLike, y: ArrayLike) -> Tensor:
+def _quickly(op: OpDef, body: Callable[[Any, Any, Any], Tensor], x: ArrayLike, y: ArrayLike) -> Tensor:
     """``body(op, x, y)``, by native code or as a whole where that can be."""
     if not busy.value or reasons.none_here():
         out = try_binary(op, x, y)
@@ -60,7 +64,7 @@ def _quickly(op: Any, body: Callable[[Any, Any, Any], Tensor], x: ArrayLike, y: 
     return body(op, x, y)
 
 
-def _at_once(op: Any, x: ArrayLike, y: ArrayLike) -> Tensor | None:
+def _at_once(op: OpDef, x: ArrayLike, y: ArrayLike) -> Tensor | None:
     """What native code gives while nothing records, or NumPy before there is any; else None: there may be a plan."""
     native = natives.get(op)
     if native is None:
@@ -69,7 +73,7 @@ def _at_once(op: Any, x: ArrayLike, y: ArrayLike) -> Tensor | None:
     return None if out is NotImplemented else out
 
 
-def _operator(op: Any, body: Callable[[Any, Any, Any], Tensor], x: ArrayLike, y: ArrayLike) -> Tensor:
+def _operator(op: OpDef, body: Callable[[Any, Any, Any], Tensor], x: ArrayLike, y: ArrayLike) -> Tensor:
     """As ``_quickly``, of an op behind one of Python's operators, which is a function with plans of its own."""
     try:
         if not busy.value or reasons.none_here():
@@ -86,7 +90,7 @@ def _operator(op: Any, body: Callable[[Any, Any, Any], Tensor], x: ArrayLike, y:
         raise of_user(error)  # noqa: B904  # the very error
 
 
-def _of_slot(op: Any, body: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _of_slot(op: OpDef, body: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """The whole of an op that is all that one of Python's operators does: its slot may call it, too."""
     whole = taped_calls.get(op)
     if whole is None:
@@ -95,7 +99,7 @@ def _of_slot(op: Any, body: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return whole
 
 
-def _integer(op: Any, body: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _integer(op: OpDef, body: Callable[..., Tensor]) -> Callable[..., Tensor]:
     whole = _taped.get(op)
     if whole is None:
         whole = _taped[op] = operation(_named(op, body))
@@ -105,7 +109,7 @@ def _integer(op: Any, body: Callable[..., Tensor]) -> Callable[..., Tensor]:
 _taped: dict[Any, Callable[..., Tensor]] = {}  # functions that are one op in all but promotion
 
 
-def _named(op: Any, body: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _named(op: OpDef, body: Callable[..., Tensor]) -> Callable[..., Tensor]:
     def of_one(x: ArrayLike) -> Tensor:
         return body(op, x)
 
@@ -119,7 +123,7 @@ def _named(op: Any, body: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return function
 
 
-def _promoted(op: Any, x: Any, y: Any) -> Tensor:
+def _promoted(op: OpDef, x: Any, y: Any) -> Tensor:
     if type(x) is Variable:
         x = x._seen()
     if type(y) is Variable:
@@ -140,12 +144,12 @@ def _alike(x: Any, y: Any) -> bool:
     return a.dtype is b.dtype and a.shape == b.shape and type(a) is type(b)  # scalars may have to change devices
 
 
-def _float_binary(op: Any, x: ArrayLike, y: ArrayLike) -> Tensor:
+def _float_binary(op: OpDef, x: ArrayLike, y: ArrayLike) -> Tensor:
     """``op``, which takes floats only: integers and bools become float32."""
     return _quickly(op, _promoted_to_float, x, y)
 
 
-def _promoted_to_float(op: Any, x: Any, y: Any) -> Tensor:
+def _promoted_to_float(op: OpDef, x: Any, y: Any) -> Tensor:
     if _alike(x, y) and dtypes.is_inexact(x.dtype):
         return apply(op, x, y)
     stage = op.name
@@ -155,7 +159,7 @@ def _promoted_to_float(op: Any, x: Any, y: Any) -> Tensor:
     return apply(op, *aligned(stage, dtype, x, y))
 
 
-def _unary(op: Any, x: ArrayLike) -> Tensor:
+def _unary(op: OpDef, x: ArrayLike) -> Tensor:
     """``op`` on an operand of any dtype."""
     try:
         out = try_unary(op, x) if not busy.value or reasons.none_here() else None
@@ -164,7 +168,7 @@ def _unary(op: Any, x: ArrayLike) -> Tensor:
         raise of_user(error)  # noqa: B904  # the very error
 
 
-def _unary_operator(op: Any, x: ArrayLike) -> Tensor:
+def _unary_operator(op: OpDef, x: ArrayLike) -> Tensor:
     """As ``_unary``, of an op behind one of Python's operators."""
     try:
         if type(x) is Variable or (busy.value and only_tape() is not None):
@@ -175,25 +179,25 @@ def _unary_operator(op: Any, x: ArrayLike) -> Tensor:
         raise of_user(error)  # noqa: B904  # the very error
 
 
-def _float_unary(op: Any, x: ArrayLike) -> Tensor:
+def _float_unary(op: OpDef, x: ArrayLike) -> Tensor:
     """``op``, which takes floats only: integers and bools become float32."""
     out = try_unary(op, x) if not busy.value or reasons.none_here() else None
     return apply(op, float_operand(x, op.name)) if out is None else out
 
 
-def _rounding(op: Any, x: ArrayLike) -> Tensor:
+def _rounding(op: OpDef, x: ArrayLike) -> Tensor:
     """Integers are round already."""
     x = as_tensor(x, op.name)
     return exclusive(x) if dtypes.is_integer(x.dtype) else apply(op, x)
 
 
-def _logical(op: Any, x: ArrayLike, y: ArrayLike) -> Tensor:
+def _logical(op: OpDef, x: ArrayLike, y: ArrayLike) -> Tensor:
     """``op`` on truth values: anything but zero is true."""
     tensors = (as_tensor(x, op.name, dtypes.bool_), as_tensor(y, op.name, dtypes.bool_))
     return apply(op, *broadcast_all(op.name, tensors))
 
 
-def _classify(op: Any, x: ArrayLike, of_integers: bool) -> Tensor:
+def _classify(op: OpDef, x: ArrayLike, of_integers: bool) -> Tensor:
     """A predicate about floats, which is the same for every integer."""
     x = as_tensor(x, op.name)
     if dtypes.is_inexact(x.dtype):
@@ -1701,7 +1705,7 @@ def bitwise_right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 
 
 @operation
-def where(condition: Any, x1: Any, x2: Any, /) -> Tensor:
+def where(condition: ArrayLike, x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Select elements: ``x1`` where ``condition`` is true, ``x2`` elsewhere; all three broadcast.
 
     Args:

@@ -15,7 +15,7 @@ from hybridflow.compiler.ir.types import Shape, product
 from hybridflow.compiler.ops import type_rules
 from hybridflow.core.promotion import default_float, default_int, to_dtype
 from hybridflow.core.tensor import Tensor
-from hybridflow.core.type_aliases import ArrayLike, DTypeLike
+from hybridflow.core.type_aliases import ArrayLike, DTypeLike, ShapeLike
 from hybridflow.eager.operands import as_tensor, cast, filled, reshape_to, to_shape
 from hybridflow.eager.public_op import creation, operation
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, IndexRangeError, ShapeError, entered
@@ -167,7 +167,7 @@ def _extents(stage: str, dims: Any) -> Shape:
 
 
 @entered
-def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Tensor, ...]:
+def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Tensor, ...]:
     """Positions along each axis of elements of the flattened tensor, in row-major order.
 
     Args:

@@ -70,7 +70,7 @@ class Lookup(NamedTuple):
 _Entry = Any  # one of the four
 
 
-def getitem(x: Any, key: Any) -> Tensor:
+def getitem(x: Operators, key: Any) -> Tensor:
     """``x[key]``: ints, slices, None, Ellipsis, integer arrays and bool masks, combined as NumPy combines them.
 
     A mask's result has a size that depends on values, which calls of compiled functions find.  TraceError is raised in

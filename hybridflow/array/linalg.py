@@ -24,7 +24,7 @@ from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 
 
-def _operands(stage: str, *values: Any) -> list[Tensor]:
+def _operands(stage: str, *values: ArrayLike) -> list[Tensor]:
     tensors = common_dtype(stage, values)
     if dtypes.is_stored(tensors[0].dtype):
         tensors = [cast(t, _stored_sum_dtype(t.dtype)) for t in tensors]
@@ -344,7 +344,7 @@ Labels = list[Hashable]
 
 
 @operation
-def einsum(equation: str, *operands: Any) -> Tensor:
+def einsum(equation: str, *operands: ArrayLike) -> Tensor:
     """Sums of products in Einstein's notation: ``einsum("bij,bjk->bik", x, y)``.
 
     Labels are letters.  A label twice in one operand takes the diagonal; one that is missing from the output is summed

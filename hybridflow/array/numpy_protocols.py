@@ -14,6 +14,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ from hybridflow.core.context import now
 from hybridflow.core.method_install import give
 from hybridflow.core.promotion import is_supported
 from hybridflow.core.tensor import Operators, Tensor
-from hybridflow.core.type_aliases import DTypeLike
+from hybridflow.core.type_aliases import ArrayLike, DTypeLike
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentTypeError, TraceError
@@ -62,7 +63,7 @@ _ACCUMULATIONS = {
 }  # fmt: skip
 
 
-def _array_ufunc(self: Any, ufunc: np.ufunc, method: str, /, *inputs: Any, **kwargs: Any) -> Any:
+def _array_ufunc(self: Any, ufunc: np.ufunc, method: str, /, *inputs: ArrayLike, **kwargs: Any) -> Tensor:
     """NumPy's protocol for its ufuncs: the function of ours that is the same."""
     if kwargs.get("out") is None:
         function = _function_of(ufunc, method)
@@ -71,7 +72,9 @@ def _array_ufunc(self: Any, ufunc: np.ufunc, method: str, /, *inputs: Any, **kwa
     return _run_in_numpy(_named(ufunc, method), getattr(ufunc, method), inputs, kwargs)
 
 
-def _array_function(self: Any, function: Any, types: Any, args: Sequence[Any], kwargs: Mapping[str, Any], /) -> Any:
+def _array_function(
+    self: Any, function: Callable[..., Any], types: Any, args: Sequence[Any], kwargs: Mapping[str, Any], /
+) -> Tensor:
     """NumPy's protocol for its other functions."""
     ours = _table().get(function) if kwargs.get("out") is None else None
     if ours is not None:
@@ -104,7 +107,7 @@ def _function_of(ufunc: np.ufunc, method: str) -> Callable[..., Any] | None:
     return fold
 
 
-def _package() -> Any:
+def _package() -> ModuleType:
     return sys.modules["hybridflow"]
 
 
@@ -139,7 +142,9 @@ def _table() -> dict[Any, Callable[..., Any]]:
     return {**table, **methods, **FUNCTIONS}
 
 
-def _called(theirs: Any, method: str, ours: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def _called(
+    theirs: Callable[..., Any], method: str, ours: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
     """Our function with what NumPy's was given."""
     binding = _binding(theirs, method, ours, len(args), tuple(kwargs))
     if binding.is_same:
@@ -169,7 +174,9 @@ class _Binding(NamedTuple):
 
 
 @functools.lru_cache(maxsize=1024)
-def _binding(theirs: Any, method: str, ours: Callable[..., Any], count: int, given_names: tuple[str, ...]) -> _Binding:
+def _binding(
+    theirs: Callable[..., Any], method: str, ours: Callable[..., Any], count: int, given_names: tuple[str, ...]
+) -> _Binding:
     """What our function is given for a call of NumPy's with so many arguments by position, and others by these names:
     those that it needs by position, the others by their names."""
     names = _parameters(theirs) if method == "__call__" else None
@@ -214,7 +221,7 @@ def _says_nothing(key: str, value: Any) -> bool:
 
 
 @functools.cache
-def _parameters(function: Any) -> tuple[str, ...] | None:
+def _parameters(function: Callable[..., Any] | None) -> tuple[str, ...] | None:
     """The names of a function's parameters, where Python can tell."""
     if isinstance(function, np.ufunc) or function is None:
         return None

@@ -57,7 +57,7 @@ def _yielding(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     reflected = f"__{_MIRRORED.get(name, f'r{name}')}__"
 
     @functools.wraps(function)
-    def of_left(*operands: Any, **options: Any) -> Any:  # of any number, which the function complains of
+    def of_left(*operands: Any, **options: Any) -> Tensor:  # of any number, which the function complains of
         try:
             return function(*operands, **options)
         except BaseException as error:
@@ -72,7 +72,7 @@ def _yielding(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """The operator of the right operand, which Python asks when the left one does not know what to do."""
 
-    def of_right(self: Any, other: Any, /) -> Any:
+    def of_right(self: Any, other: ArrayLike, /) -> Tensor:
         return function(other, self)
 
     return of_right

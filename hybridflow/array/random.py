@@ -134,7 +134,7 @@ class Generator(TransformedDistributions):
         self._state.assign(np.array([key & _MASK, low], np.uint64))
 
     @operation
-    def uniform_full_int(self, shape: Any, dtype: DTypeLike = dtypes.uint64, name: str | None = None) -> Tensor:
+    def uniform_full_int(self, shape: ShapeLike, dtype: DTypeLike = dtypes.uint64, name: str | None = None) -> Tensor:
         """Integers of which every value of the dtype is as likely: uint32, uint64, int32 or int64.
 
         Raises DTypeError for another one.
@@ -194,7 +194,7 @@ def is_state(variable: Variable) -> bool:
     return isinstance(variable.name, _StateName)
 
 
-def _pair(seed: Any, stage: str) -> Tensor:
+def _pair(seed: ArrayLike, stage: str) -> Tensor:
     """Two integers as uint64[2]."""
     pair = as_tensor(seed, stage)
     if pair.shape != (2,) or not dtypes.is_integer(pair.dtype):
@@ -202,14 +202,14 @@ def _pair(seed: Any, stage: str) -> Tensor:
     return cast(pair, dtypes.uint64)
 
 
-def _key(seed: Any, stage: str) -> Tensor:
+def _key(seed: ArrayLike, stage: str) -> Tensor:
     """The uint64[1] key of a seed pair.  It is drawn at the pair, so that seeds that differ in either number get
     unrelated ones."""
     words = cast(apply(TABLE["random_bits"], _pair(seed, stage), shape=(2,)), dtypes.uint64)
     return bitwise_or(words[:1], words[1:] << 32)
 
 
-def _seeds(seed: Any, purpose: int, place: Any, count: Extent, stage: str) -> Tensor:
+def _seeds(seed: ArrayLike, purpose: int, place: Any, count: Extent, stage: str) -> Tensor:
     """``count`` seed pairs, int64[count, 2], drawn from ``place`` on in a stream that serves this purpose alone."""
     state = concat([bitwise_xor(_key(seed, stage), purpose), place])
     words = cast(apply(TABLE["random_bits"], state, shape=(count, 4)), dtypes.uint64)
@@ -219,7 +219,7 @@ def _seeds(seed: Any, purpose: int, place: Any, count: Extent, stage: str) -> Te
 class Stateless(TransformedDistributions):
     """The numbers that a seed pair alone determines."""
 
-    def __init__(self, seed: Any) -> None:
+    def __init__(self, seed: ArrayLike) -> None:
         self._key = _key(seed, "random.stateless")
         self._used: Extent = 0
 
@@ -271,7 +271,7 @@ def set_seed(seed: int) -> None:
 
 
 @operation
-def bits(shape: Any) -> Tensor:
+def bits(shape: ShapeLike) -> Tensor:
     """Independent, uniformly distributed uint32 words.
 
     Args:
@@ -466,7 +466,7 @@ def poisson(shape: ShapeLike | None = None, lam: ArrayLike = 1.0, dtype: DTypeLi
 
 @operation
 def binomial(
-    shape: ShapeLike | None = None, counts: Any = 1, probs: ArrayLike = 0.5, dtype: DTypeLike = default_int
+    shape: ShapeLike | None = None, counts: ArrayLike = 1, probs: ArrayLike = 0.5, dtype: DTypeLike = default_int
 ) -> Tensor:
     """How many of ``counts`` trials succeed; see ``Generator.binomial``.
 
@@ -488,7 +488,7 @@ def binomial(
 
 
 @operation
-def randint(shape: Any, minval: int, maxval: int, dtype: DTypeLike = default_int) -> Tensor:
+def randint(shape: ShapeLike, minval: int, maxval: int, dtype: DTypeLike = default_int) -> Tensor:
     """Integers in [``minval``, ``maxval``); see ``Generator.randint``.
 
     Raises ShapeError for a negative extent, ArgumentError for an empty range.
@@ -577,7 +577,11 @@ def choice(a: ArrayLike, shape: ShapeLike = (), replace: bool = True, p: ArrayLi
 
 @entered
 def stateless_uniform(
-    shape: Any, seed: Any, minval: ArrayLike = 0.0, maxval: ArrayLike = 1.0, dtype: DTypeLike = default_float
+    shape: ShapeLike,
+    seed: ArrayLike,
+    minval: ArrayLike = 0.0,
+    maxval: ArrayLike = 1.0,
+    dtype: DTypeLike = default_float,
 ) -> Tensor:
     """Stateless ``uniform``: a pure function of ``seed``, two integers.
 
@@ -602,7 +606,7 @@ def stateless_uniform(
 
 @entered
 def stateless_normal(
-    shape: Any, seed: Any, mean: ArrayLike = 0.0, stddev: ArrayLike = 1.0, dtype: DTypeLike = default_float
+    shape: ShapeLike, seed: ArrayLike, mean: ArrayLike = 0.0, stddev: ArrayLike = 1.0, dtype: DTypeLike = default_float
 ) -> Tensor:
     """Stateless ``normal``: a pure function of ``seed``, two integers.
 
@@ -626,7 +630,7 @@ def stateless_normal(
 
 @entered
 def stateless_truncated_normal(
-    shape: Any, seed: Any, mean: ArrayLike = 0.0, stddev: ArrayLike = 1.0, dtype: DTypeLike = default_float
+    shape: ShapeLike, seed: ArrayLike, mean: ArrayLike = 0.0, stddev: ArrayLike = 1.0, dtype: DTypeLike = default_float
 ) -> Tensor:
     """Stateless ``truncated_normal``: a pure function of ``seed``, two integers.
 
@@ -649,7 +653,9 @@ def stateless_truncated_normal(
 
 
 @entered
-def stateless_exponential(shape: Any, seed: Any, rate: ArrayLike = 1.0, dtype: DTypeLike = default_float) -> Tensor:
+def stateless_exponential(
+    shape: ShapeLike, seed: ArrayLike, rate: ArrayLike = 1.0, dtype: DTypeLike = default_float
+) -> Tensor:
     """Stateless ``exponential``: a pure function of ``seed``, two integers.
 
     Raises ShapeError for a negative extent, ArgumentError for a number below 0 as ``rate``.
@@ -671,7 +677,7 @@ def stateless_exponential(shape: Any, seed: Any, rate: ArrayLike = 1.0, dtype: D
 
 @entered
 def stateless_laplace(
-    shape: Any, seed: Any, mean: ArrayLike = 0.0, scale: ArrayLike = 1.0, dtype: DTypeLike = default_float
+    shape: ShapeLike, seed: ArrayLike, mean: ArrayLike = 0.0, scale: ArrayLike = 1.0, dtype: DTypeLike = default_float
 ) -> Tensor:
     """Stateless ``laplace``: a pure function of ``seed``, two integers.
 
@@ -695,7 +701,7 @@ def stateless_laplace(
 
 @entered
 def stateless_gamma(
-    shape: Any, seed: Any, alpha: ArrayLike, beta: ArrayLike = 1.0, dtype: DTypeLike = default_float
+    shape: ShapeLike, seed: ArrayLike, alpha: ArrayLike, beta: ArrayLike = 1.0, dtype: DTypeLike = default_float
 ) -> Tensor:
     """Stateless ``gamma``: a pure function of ``seed``, two integers.
 
@@ -718,7 +724,7 @@ def stateless_gamma(
 
 
 @entered
-def stateless_bernoulli(p: ArrayLike, seed: Any, shape: ShapeLike | None = None) -> Tensor:
+def stateless_bernoulli(p: ArrayLike, seed: ArrayLike, shape: ShapeLike | None = None) -> Tensor:
     """Stateless ``bernoulli``: a pure function of ``seed``, two integers.
 
     Raises ShapeError for a negative extent, ArgumentError for a number outside [0, 1].
@@ -738,7 +744,7 @@ def stateless_bernoulli(p: ArrayLike, seed: Any, shape: ShapeLike | None = None)
 
 
 @entered
-def stateless_poisson(shape: Any, seed: Any, lam: ArrayLike, dtype: DTypeLike = default_int) -> Tensor:
+def stateless_poisson(shape: ShapeLike, seed: ArrayLike, lam: ArrayLike, dtype: DTypeLike = default_int) -> Tensor:
     """Stateless ``poisson``: a pure function of ``seed``, two integers.
 
     Raises ShapeError for a negative extent, ArgumentError for negative ``lam``.
@@ -759,7 +765,9 @@ def stateless_poisson(shape: Any, seed: Any, lam: ArrayLike, dtype: DTypeLike = 
 
 
 @entered
-def stateless_binomial(shape: Any, seed: Any, counts: Any, probs: ArrayLike, dtype: DTypeLike = default_int) -> Tensor:
+def stateless_binomial(
+    shape: ShapeLike, seed: ArrayLike, counts: Any, probs: ArrayLike, dtype: DTypeLike = default_int
+) -> Tensor:
     """Stateless ``binomial``: a pure function of ``seed``, two integers.
 
     Raises ShapeError for a negative extent, ArgumentError for probabilities outside [0, 1].
@@ -781,7 +789,9 @@ def stateless_binomial(shape: Any, seed: Any, counts: Any, probs: ArrayLike, dty
 
 
 @entered
-def stateless_randint(shape: Any, seed: Any, minval: int, maxval: int, dtype: DTypeLike = default_int) -> Tensor:
+def stateless_randint(
+    shape: ShapeLike, seed: ArrayLike, minval: int, maxval: int, dtype: DTypeLike = default_int
+) -> Tensor:
     """Stateless ``randint``: a pure function of ``seed``, two integers.
 
     Raises ShapeError for a negative extent, ArgumentError for an empty range.
@@ -804,7 +814,7 @@ def stateless_randint(shape: Any, seed: Any, minval: int, maxval: int, dtype: DT
 
 @entered
 def stateless_categorical(
-    logits: ArrayLike, seed: Any, shape: ShapeLike = (), dtype: DTypeLike = default_int
+    logits: ArrayLike, seed: ArrayLike, shape: ShapeLike = (), dtype: DTypeLike = default_int
 ) -> Tensor:
     """Stateless ``categorical``: a pure function of ``seed``, two integers.
 
@@ -827,7 +837,7 @@ def stateless_categorical(
 
 
 @entered
-def stateless_permutation(x: ArrayLike, seed: Any) -> Tensor:
+def stateless_permutation(x: ArrayLike, seed: ArrayLike) -> Tensor:
     """Stateless ``permutation``: a pure function of ``seed``, two integers.
 
     Args:
@@ -851,7 +861,7 @@ stateless_shuffle = stateless_permutation
 
 @entered
 def stateless_choice(
-    a: ArrayLike, seed: Any, shape: ShapeLike = (), replace: bool = True, p: ArrayLike | None = None
+    a: ArrayLike, seed: ArrayLike, shape: ShapeLike = (), replace: bool = True, p: ArrayLike | None = None
 ) -> Tensor:
     """Stateless ``choice``: a pure function of ``seed``, two integers.
 
@@ -874,7 +884,7 @@ def stateless_choice(
 
 
 @entered
-def split(seed: Any, count: int = 2) -> Tensor:
+def split(seed: ArrayLike, count: int = 2) -> Tensor:
     """Split a seed.
 
     ``count`` seeds for stateless functions from one: the rows of an int64[count, 2].
@@ -897,7 +907,7 @@ def split(seed: Any, count: int = 2) -> Tensor:
 
 
 @entered
-def fold_in(seed: Any, data: Any) -> Tensor:
+def fold_in(seed: ArrayLike, data: Any) -> Tensor:
     """The seed for stateless functions, int64[2], that belongs to ``seed`` and the integer ``data``: a step's number.
 
     Args:

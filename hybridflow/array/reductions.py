@@ -9,7 +9,7 @@ from __future__ import annotations
 __traits__ = ("makes tensors",)
 
 import builtins
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,8 +39,11 @@ from hybridflow.eager.operands import as_tensor, cast, expand, float_operand, re
 from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, ShapeError, entered
 
+if TYPE_CHECKING:
+    from hybridflow.compiler.ops.op_table import OpDef
 
-def _reduce(op: Any, x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
+
+def _reduce(op: OpDef, x: Tensor, axes: tuple[int, ...], keepdims: bool) -> Tensor:
     out = apply(op, x, axes=axes)
     return keep_axes(out, x, axes) if keepdims else out
 

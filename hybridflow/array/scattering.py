@@ -164,13 +164,13 @@ def rows_set_in_batch(x: Tensor, slices: Any) -> Tensor:
     return updated(x, (*parts, sparse.indices), sparse.values)
 
 
-def rows_largest(x: Tensor, slices: Any) -> Tensor:
+def rows_largest(x: Tensor, slices: IndexedSlices) -> Tensor:
     """``x`` with the largest of its rows and those that are given for them; raises as ``rows_added`` does."""
     sparse = _slices(slices)
     return largest_at(x, expand_dims(sparse.indices, -1), sparse.values)
 
 
-def rows_smallest(x: Tensor, slices: Any) -> Tensor:
+def rows_smallest(x: Tensor, slices: IndexedSlices) -> Tensor:
     """``x`` with the smallest of its rows and those that are given for them; raises as ``rows_added`` does."""
     sparse = _slices(slices)
     return smallest_at(x, expand_dims(sparse.indices, -1), sparse.values)

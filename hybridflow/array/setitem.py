@@ -215,7 +215,7 @@ def _length(entry: Range) -> Extent:
     return span if entry.step == 1 else (span + entry.step - 1) // entry.step
 
 
-def _only_lookup(x: Tensor, entries: list[Any]) -> int | None:
+def _only_lookup(x: Tensor, entries: list[Lookup | Position]) -> int | None:
     """The axis of ``x`` whose positions are in a tensor, if those of all others are all that there are."""
     lookup_axes = [axis for axis, entry in enumerate(entries) if isinstance(entry, Lookup)]
     if len(lookup_axes) != 1 or len(entries) != x.ndim:

@@ -396,7 +396,7 @@ def stack(arrays: Sequence[Any], /, axis: int = 0) -> Tensor:
     return concat(pieces, axis) if len(pieces) > 1 else fresh(pieces[0], pieces[0])
 
 
-def _pieces(tensors: Sequence[Any]) -> list[Tensor]:
+def _pieces(tensors: Sequence[Tensor]) -> list[Tensor]:
     """What has ``tensors`` as its rows, one after another: rows that follow each other in a stack are a slice of it."""
     pieces: list[Tensor] = []
     k = 0

@@ -31,7 +31,7 @@ def _row_major(order: str, name: str) -> None:
 
 
 def _sum(
-    self: Any, axis: AxisLike = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False
+    self: Operators, axis: AxisLike = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False
 ) -> Tensor:
     """See ``hf.sum``."""
     _no_out(out, "sum")
@@ -39,7 +39,7 @@ def _sum(
 
 
 def _prod(
-    self: Any, axis: AxisLike = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False
+    self: Operators, axis: AxisLike = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False
 ) -> Tensor:
     """See ``hf.prod``."""
     _no_out(out, "prod")
@@ -47,27 +47,27 @@ def _prod(
 
 
 def _mean(
-    self: Any, axis: AxisLike = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False
+    self: Operators, axis: AxisLike = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False
 ) -> Tensor:
     """See ``hf.mean``."""
     _no_out(out, "mean")
     return reductions.mean(self, axis, dtype, keepdims)
 
 
-def _max(self: Any, axis: AxisLike = None, out: None = None, keepdims: bool = False) -> Tensor:
+def _max(self: Operators, axis: AxisLike = None, out: None = None, keepdims: bool = False) -> Tensor:
     """See ``hf.max``."""
     _no_out(out, "max")
     return reductions.max(self, axis, keepdims)
 
 
-def _min(self: Any, axis: AxisLike = None, out: None = None, keepdims: bool = False) -> Tensor:
+def _min(self: Operators, axis: AxisLike = None, out: None = None, keepdims: bool = False) -> Tensor:
     """See ``hf.min``."""
     _no_out(out, "min")
     return reductions.min(self, axis, keepdims)
 
 
 def _var(
-    self: Any,
+    self: Operators,
     axis: AxisLike = None,
     dtype: DTypeLike | None = None,
     out: None = None,
@@ -81,7 +81,7 @@ def _var(
 
 
 def _std(
-    self: Any,
+    self: Operators,
     axis: AxisLike = None,
     dtype: DTypeLike | None = None,
     out: None = None,
@@ -94,31 +94,31 @@ def _std(
     return reductions.std(x, axis, ddof, keepdims)
 
 
-def _argmax(self: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Tensor:
+def _argmax(self: Operators, axis: int | None = None, out: None = None, keepdims: bool = False) -> Tensor:
     """See ``hf.argmax``."""
     _no_out(out, "argmax")
     return reductions.argmax(self, axis, keepdims)
 
 
-def _argmin(self: Any, axis: int | None = None, out: None = None, keepdims: bool = False) -> Tensor:
+def _argmin(self: Operators, axis: int | None = None, out: None = None, keepdims: bool = False) -> Tensor:
     """See ``hf.argmin``."""
     _no_out(out, "argmin")
     return reductions.argmin(self, axis, keepdims)
 
 
-def _any(self: Any, axis: AxisLike = None, out: None = None, keepdims: bool = False) -> Tensor:
+def _any(self: Operators, axis: AxisLike = None, out: None = None, keepdims: bool = False) -> Tensor:
     """See ``hf.any``."""
     _no_out(out, "any")
     return reductions.any(self, axis, keepdims)
 
 
-def _all(self: Any, axis: AxisLike = None, out: None = None, keepdims: bool = False) -> Tensor:
+def _all(self: Operators, axis: AxisLike = None, out: None = None, keepdims: bool = False) -> Tensor:
     """See ``hf.all``."""
     _no_out(out, "all")
     return reductions.all(self, axis, keepdims)
 
 
-def _cumsum(self: Any, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Tensor:
+def _cumsum(self: Operators, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Tensor:
     """See ``hf.cumulative_sum``; None flattens first."""
     _no_out(out, "cumsum")
     return reductions.cumulative_sum(*_along(self, axis, "cumsum"), dtype)
@@ -145,24 +145,24 @@ def _ravel(self: Any, order: str = "C") -> Tensor:
     return _flatten(self, order)
 
 
-def _reshape(self: Any, *shape: Any, order: str = "C") -> Tensor:
+def _reshape(self: Operators, *shape: Any, order: str = "C") -> Tensor:
     """See ``hf.reshape``; the extents come as one tuple or one by one."""
     _row_major(order, "reshape")
     return shapes.reshape(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
 
 
-def _transpose(self: Any, *axes: Any) -> Tensor:
+def _transpose(self: Operators, *axes: Any) -> Tensor:
     """See ``hf.permute_dims``; the axes come as one tuple or one by one, and none of them reverses all."""
     order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
     return shapes.permute_dims(self, tuple(order) if order else None)
 
 
-def _squeeze(self: Any, axis: AxisLike = None) -> Tensor:
+def _squeeze(self: Operators, axis: AxisLike = None) -> Tensor:
     """See ``hf.squeeze``."""
     return shapes.squeeze(self, axis)
 
 
-def _clip(self: Any, min: Any = None, max: Any = None, out: None = None) -> Tensor:
+def _clip(self: Operators, min: Any = None, max: Any = None, out: None = None) -> Tensor:
     """See ``hf.clip``."""
     _no_out(out, "clip")
     return elementwise.clip(self, min, max)
@@ -173,7 +173,7 @@ def _astype(self: Any, dtype: DTypeLike, copy: bool = True) -> Tensor:
     return elementwise.astype(self, dtype, copy=copy)
 
 
-def _copy(self: Any, order: str = "C") -> Tensor:
+def _copy(self: Operators, order: str = "C") -> Tensor:
     """A tensor of the same value."""
     _row_major(order, "copy")
     return creation.asarray(self, copy=True)
@@ -193,7 +193,7 @@ def _round(self: Any, decimals: int = 0, out: None = None) -> Tensor:
     return elementwise.multiply(elementwise.round(elementwise.divide(x, 10.0**-places)), 10.0**-places)
 
 
-def _dot(self: Any, other: Any, out: None = None) -> Tensor:
+def _dot(self: Operators, other: Any, out: None = None) -> Tensor:
     """The product over the last axis of the one and the last but one (of a vector the only one) of the other."""
     _no_out(out, "dot")
     x, y = as_tensor(self, "dot"), as_tensor(other, "dot")
@@ -204,29 +204,29 @@ def _dot(self: Any, other: Any, out: None = None) -> Tensor:
     return linalg.tensordot(x, y, axes=([x.ndim - 1], [y.ndim - 2]))
 
 
-def _sort(self: Any, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Tensor:
+def _sort(self: Operators, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """See ``hf.sort``: a sorted tensor, while this one stays as it is."""
     return sorting.sort(*_along(self, axis, "sort"), descending=descending, stable=stable)
 
 
-def _argsort(self: Any, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Tensor:
+def _argsort(self: Operators, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """See ``hf.argsort``."""
     return sorting.argsort(*_along(self, axis, "argsort"), descending=descending, stable=stable)
 
 
-def _take(self: Any, indices: ArrayLike, axis: int | None = None, out: None = None) -> Tensor:
+def _take(self: Operators, indices: ArrayLike, axis: int | None = None, out: None = None) -> Tensor:
     """See ``hf.take``; None flattens first."""
     _no_out(out, "take")
     x, axis = _along(self, axis, "take")
     return indexing.take(x, indices, axis)
 
 
-def _conj(self: Any) -> Tensor:
+def _conj(self: Operators) -> Tensor:
     """See ``hf.conj``."""
     return elementwise.conj(self)
 
 
-def _conjugate(self: Any) -> Tensor:
+def _conjugate(self: Operators) -> Tensor:
     """See ``hf.conj``."""
     return elementwise.conj(self)
 
@@ -238,7 +238,7 @@ def _selection() -> Any:
     return selection
 
 
-def _repeat(self: Any, repeats: Any, axis: int | None = None) -> Tensor:
+def _repeat(self: Operators, repeats: Any, axis: int | None = None) -> Tensor:
     """See ``hf.repeat``."""
     repeated: Tensor = _selection().repeat(self, repeats, axis)
     return repeated

@@ -17,7 +17,7 @@ import numpy as np
 
 from hybridflow.autodiff.sparse_gradient import lazy_sum, shows_beside
 from hybridflow.compiler.autodiff import Record, Results, add_cotangents, backward
-from hybridflow.compiler.ir.build import GraphBuilder
+from hybridflow.compiler.ir.build import GraphBuilder, Value
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE
@@ -26,7 +26,7 @@ from hybridflow.core.context import everywhere, idle, now
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.tier_up import BACKWARD_PASSES, remember
 from hybridflow.eager.executable import executable_for
-from hybridflow.eager.taped_calls import expand_taped
+from hybridflow.eager.taped_calls import TapedCall, expand_taped
 from hybridflow.errors import ArgumentError, HybridflowError, user_location
 from hybridflow.runtime import fork_safe_locks
 from hybridflow.runtime.calls import entry, native_tape
@@ -37,6 +37,7 @@ from hybridflow.runtime.calls.tape_log import TapeLog, packed
 from hybridflow.runtime.dtypes import NUMPY
 
 if TYPE_CHECKING:
+    from hybridflow.autodiff.tape_entries import Applied
     from hybridflow.runtime.cpu import Executable
 
 Seeds = Sequence[tuple[Tensor, "Tensor | None"]]  # values and their cotangents, None standing for ones
@@ -120,7 +121,7 @@ class Pass(native_tape.BackwardPass):
 
     __slots__ = ("_definitions", "positions", "program", "times")
 
-    def __init__(self, definitions: Sequence[Any]) -> None:
+    def __init__(self, definitions: Sequence[Applied | TapedCall]) -> None:
         self._definitions = tuple(definitions)
         self.times: int | None = 0
         self.program: CompiledBackward | None = None
@@ -194,7 +195,7 @@ def _residuals(rows: SparseGrad) -> Node | RowIndices:
     return RowIndices(rows.type, rows.terms, rows()) if shows_beside(rows) else rows()
 
 
-def totals(b: object, cotangents: Sequence[Any], groups: Sequence[Sequence[Any]]) -> list[Any]:
+def totals(b: object, cotangents: Sequence[Value | SparseGrad | None], groups: Sequence[Sequence[Any]]) -> list[Any]:
     """The sum of the cotangents of each group of values, given for all of them one after another."""
     rest = iter(cotangents)
     result = []

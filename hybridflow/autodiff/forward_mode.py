@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.autodiff.tape import GradientTape, ones
 from hybridflow.compiler.autodiff import Record, Results
@@ -18,6 +18,9 @@ from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, GradientError, ShapeError, entered
+
+if TYPE_CHECKING:
+    from hybridflow.compiler.ops.op_table import OpDef
 
 
 def through(record: Record, tangents: Sequence[Any]) -> list[Any]:
@@ -162,7 +165,7 @@ class ForwardAccumulator:
 
     # ---- what a recorder is told
 
-    def record(self, op: Any, inputs: tuple[Tensor, ...], attrs: Mapping[str, Any], out: Any) -> None:
+    def record(self, op: OpDef, inputs: tuple[Tensor, ...], attrs: Mapping[str, Any], out: Any) -> None:
         in_tangents = [self._tangent(x) for x in inputs]
         if not self._recording or all(t is None for t in in_tangents):
             return

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from hybridflow.compiler.ir.dtypes import is_inexact
 from hybridflow.compiler.ir.types import TensorType, same_extents
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.ops.batching_rules import axis_to_front
-from hybridflow.compiler.ops.op_table import NOT_DIFFERENTIABLE
+from hybridflow.compiler.ops.op_table import NOT_DIFFERENTIABLE, OpDef
 from hybridflow.compiler.ops.sparse_grad import SparseGrad
 from hybridflow.core import devices, pytree
 from hybridflow.core.context import add_recorder, current, everywhere, idle, now, pop_tape, push_tape, suspended
@@ -41,6 +42,7 @@ from hybridflow.runtime.calls import native_tape
 from hybridflow.runtime.calls.tape_log import Recording, natives
 
 if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike
     from hybridflow.runtime.calls.native_call import NativeCall
 
 _STOP_GRADIENT = TABLE["stop_gradient"]
@@ -53,7 +55,7 @@ _NO_RECORDS: tuple[int, list[Record]] = (0, [])
 _CUTTING = {op for op in TABLE.values() if op.vjp is NOT_DIFFERENTIABLE} | {_STOP_GRADIENT, _CONVERT}
 
 
-def passes(op: Any, dtype: np.dtype[Any]) -> bool:
+def passes(op: OpDef, dtype: np.dtype[Any]) -> bool:
     """Whether derivatives pass through an op with a result of that dtype."""
     return op not in _CUTTING or (op is _CONVERT and is_inexact(dtype))
 
@@ -109,7 +111,7 @@ class _WhereTheyRan(list[Record]):
 
 
 @uninterruptible.loaded
-def _examples() -> Any:
+def _examples() -> ModuleType:
     from hybridflow.tracing import batch_trace  # which gradients do without
 
     return batch_trace
@@ -189,7 +191,7 @@ class GradientTape(Recording):
         if self._recording:
             self.__exit__()
 
-    def record(self, op: Any, inputs: tuple[Tensor, ...], attrs: Mapping[str, Any], out: Any) -> None:
+    def record(self, op: OpDef, inputs: tuple[Tensor, ...], attrs: Mapping[str, Any], out: Any) -> None:
         """Called for each op in contexts that hold the tape.  ``out`` is a tuple where there are several results."""
         if not self._recording:
             return
@@ -211,7 +213,7 @@ class GradientTape(Recording):
         tracked = tuple([is_inexact(part.dtype) for part in out]) if several else (True,)
         self._note_call(definition, definition.key, inputs, outputs, tracked)
 
-    def record_whole(self, call: NativeCall, out: Tensor, /, *arguments: Any) -> None:
+    def record_whole(self, call: NativeCall, out: Tensor, /, *arguments: ArrayLike) -> None:
         """Called for public functions in the place of their ops, through which derivatives pass."""
         if not self._recording:
             return

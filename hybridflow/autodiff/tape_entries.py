@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.compiler.autodiff import Record, Results
 from hybridflow.compiler.ops import Kind
 from hybridflow.eager.taped_calls import TapedCall
 from hybridflow.runtime.calls.tape_log import Call
+
+if TYPE_CHECKING:
+    from hybridflow.compiler.ops.op_table import OpDef
+
 
 _NUMBERS = frozenset({Kind.SEGMENT, Kind.CREATE})  # attributes of these hold floats, of which equal ones may differ
 _MOST = 4096  # applications that are remembered
@@ -38,7 +42,7 @@ _alone: dict[Any, Applied] = {}  # ops without attributes
 _alike: dict[Any, object] = {}  # what stands for the others
 
 
-def applied(op: Any, attrs: Mapping[str, Any], several: bool) -> Applied:
+def applied(op: OpDef, attrs: Mapping[str, Any], several: bool) -> Applied:
     if not attrs:
         result = _alone.get(op)
         if result is None:

@@ -111,7 +111,7 @@ class _Loop:
                 continue
 
     def _run(
-        self, goes_on: Any, iteration: Iteration, slices: Any, types: Any
+        self, goes_on: Callable[..., Any], iteration: Iteration, slices: Callable[..., Any], types: Sequence[TensorType]
     ) -> tuple[list[Tensor], list[list[Tensor]]]:
         stage = self.stage
         self.iterations = 0

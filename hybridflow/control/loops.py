@@ -150,7 +150,7 @@ def _count(stage: str, what: str, value: Any) -> Any:
     return cast(x, int64)
 
 
-def _check_callable(stage: str, *functions: Any) -> None:
+def _check_callable(stage: str, *functions: Callable[..., Any]) -> None:
     for function in functions:
         if not callable(function):
             raise ArgumentTypeError(stage, f"{function!r:.60} is no function.")

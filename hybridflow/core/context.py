@@ -16,6 +16,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
+from types import ModuleType
 from typing import Any, Protocol
 
 from hybridflow.runtime import uninterruptible
@@ -353,7 +354,7 @@ def _leave_all() -> None:
 
 
 @uninterruptible.loaded
-def _handlers() -> Any:
+def _handlers() -> ModuleType:
     from hybridflow.runtime import signal_handlers  # which a first operation does without
 
     return signal_handlers

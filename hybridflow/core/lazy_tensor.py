@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,10 @@ from hybridflow.core import pytree
 from hybridflow.core.shape import Shape
 from hybridflow.core.tensor import Tensor
 from hybridflow.runtime import fork_safe_locks
+
+if TYPE_CHECKING:
+    from hybridflow.compiler.ops.sparse_grad import GatheredRows
+
 
 _slot: Any = vars(Tensor)["_array"]
 _lock = fork_safe_locks.make()  # held while a tensor becomes one like any other, not while its elements are made
@@ -81,7 +85,7 @@ def lazy_tensor(type: TensorType, parts: object, make: Callable[[], Any]) -> Laz
     return tensor
 
 
-def parts_of(tensor: object) -> Any:
+def parts_of(tensor: object) -> GatheredRows | None:
     """What a tensor that nobody has looked at is made of; None for others."""
     if type(tensor) is not LazyTensor:
         return None

@@ -91,7 +91,7 @@ class Shape(tuple[Any, ...]):
     def __add__(self, other: object) -> Any:
         return type(self)((*self, *other)) if isinstance(other, (tuple, list)) else NotImplemented
 
-    def __radd__(self, other: object) -> Any:
+    def __radd__(self, other: object) -> Shape:
         return type(self)((*other, *self)) if isinstance(other, (tuple, list)) else NotImplemented
 
 

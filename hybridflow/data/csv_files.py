@@ -29,7 +29,7 @@ class Column(NamedTuple):
     dtype: np.dtype[Any] | None
     default: Any
 
-    def spec(self) -> Any:
+    def spec(self) -> TextSpec | TensorSpec:
         return TextSpec() if self.dtype is None else TensorSpec((), self.dtype)
 
 

@@ -853,7 +853,7 @@ class Dataset(elements.Nested):
 
     # Looking at it
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator:
         return self._run(self._node)
 
     def _program_iterations(self) -> Any:
@@ -965,7 +965,7 @@ def _writer(path: Any, compression: Any, shard_func: Any, method: str) -> snapsh
     return snapshot.Writer(os.fspath(path), compression, shard_of, f"Dataset.{method}")
 
 
-def _prefetched(count: int, value: Any) -> Node:
+def _prefetched(count: int, value: Dataset) -> Node:
     return Prefetch(_node_of(value, "interleave"), count)
 
 

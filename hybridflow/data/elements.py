@@ -9,7 +9,7 @@ import numpy as np
 
 from hybridflow.core import pytree
 from hybridflow.core.tensor import Tensor, wrap
-from hybridflow.data.strings import is_text, spec_of_text, text_of, with_shape
+from hybridflow.data.strings import TextSpec, is_text, spec_of_text, text_of, with_shape
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentTypeError, ShapeError
 from hybridflow.jit.tensor_spec import TensorSpec
@@ -190,7 +190,7 @@ def spec_of(element: Any) -> Any:
     return mapped(_spec_of_leaf, element)
 
 
-def _spec_of_leaf(leaf: Any) -> Any:
+def _spec_of_leaf(leaf: Any) -> TextSpec | TensorSpec:
     if isinstance(leaf, Nested):
         return leaf.element_spec
     return spec_of_text(leaf) if is_text(leaf) else TensorSpec.of(leaf)

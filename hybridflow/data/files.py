@@ -298,7 +298,7 @@ def _unpacked(data: bytes) -> bytes:
             return b"".join(parts)
 
 
-def compression(kind: Any, stage: str) -> Any:
+def compression(kind: Any, stage: str) -> str | None:
     """What ``compression_type`` says.  Raises ArgumentError for other kinds."""
     if kind not in _COMPRESSION:
         raise ArgumentError(stage, f"compression_type is {kind!r}; it must be 'GZIP', 'ZLIB' or ''.")

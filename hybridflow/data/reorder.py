@@ -192,7 +192,7 @@ class RepeatRun(PipelineIterator):
 
     def _repetitions(
         self, taker_of: Callable[[PipelineIterator], Any], together: Callable[[Any, Any], Any], none: Any
-    ) -> Any:
+    ) -> Callable[..., Any]:
         """``taker_of`` each run of the source in its turn as one."""
         take: Any = None
         some = over = False  # elements came in this round; there are no more

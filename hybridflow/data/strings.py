@@ -116,7 +116,7 @@ def leaf_of(array: np.ndarray) -> Any:
     return array if array.ndim else array.item()
 
 
-def spec_of_array(shape: tuple[Any, ...], array: np.ndarray) -> Any:
+def spec_of_array(shape: tuple[Any, ...], array: np.ndarray) -> TextSpec | TensorSpec:
     """The spec of leaves of that shape out of an array."""
     return TextSpec(shape, spec_of_text(array).dtype) if array.dtype.hasobject else TensorSpec(shape, array.dtype)
 

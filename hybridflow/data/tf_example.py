@@ -228,12 +228,14 @@ def _default_of(name: str, kind: Any, dtype: np.dtype[Any]) -> Any:
     return _leaf(_shaped(name, np.empty(0, dtype), kind))
 
 
-def _shape(kind: Any) -> tuple[int, ...]:
+def _shape(kind: FixedLenFeature | FixedLenSequenceFeature) -> tuple[int, ...]:
     shape = kind.shape if hasattr(kind.shape, "__iter__") else (kind.shape,)
     return tuple([int(extent) for extent in type_rules.shape(_STAGE, shape)])
 
 
-def _shaped(name: str, array: np.ndarray, kind: Any) -> np.ndarray:
+def _shaped(
+    name: str, array: np.ndarray, kind: FixedLenFeature | FixedLenSequenceFeature | VarLenFeature
+) -> np.ndarray:
     if isinstance(kind, VarLenFeature):
         return array
     shape = _shape(kind)

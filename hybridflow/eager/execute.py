@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,12 +16,16 @@ from hybridflow.eager import placement
 from hybridflow.errors import HybridflowError
 from hybridflow.runtime import uninterruptible
 
+if TYPE_CHECKING:
+    from hybridflow.compiler.ops.op_table import OpDef
+
+
 Attrs = Mapping[str, Any]
 
 _shortcuts: dict[Any, tuple[Callable[..., Any] | None, Attrs]] = {}
 
 
-def execute(op: Any, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Any, Attrs]:
+def execute(op: OpDef, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Any, Attrs]:
     """The op's result, a tuple where there are several, and its canonical attributes, which derivative rules see.
 
     From the second application on to tensors of the same types, which need not be checked again, there is a native
@@ -72,7 +76,7 @@ def try_pair(op: object, x: Tensor, y: Tensor) -> Tensor | None:
     return None if result is NotImplemented else result
 
 
-def _key(op: Any, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Any, ...]:
+def _key(op: OpDef, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Any, ...]:
     """What decides whether a shortcut fits, but for the device and layout, which it looks at itself.
 
     Of an elementwise op the shapes do not matter; a dtype's number hashes faster than the dtype.
@@ -101,7 +105,7 @@ def _contiguous(x: Tensor) -> Tensor:
     return wrap(np.asarray(x._array, order="C")) if type(x._array) is np.ndarray else x
 
 
-def _execute(op: Any, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Any, Attrs]:
+def _execute(op: OpDef, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Any, Attrs]:
     types = tuple([x.type for x in inputs])
     if op.canon is not None:
         attrs = op.canon(types, dict(attrs))

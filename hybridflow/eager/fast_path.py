@@ -10,7 +10,7 @@ import math
 import threading
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.tier_up import OPERATORS
 from hybridflow.core.variable import Variable
 from hybridflow.runtime import uninterruptible
+
+if TYPE_CHECKING:
+    from hybridflow.compiler.ops.op_table import OpDef
 
 
 class _Quiet(threading.local):
@@ -83,7 +86,7 @@ def make_python() -> None:
     natives.clear()
 
 
-def try_unary(op: Any, x: Any) -> Tensor | None:
+def try_unary(op: OpDef, x: Any) -> Tensor | None:
     """The short way for one tensor while nothing records: None when there is none for this op and this type."""
     native = natives.get(op)
     if native is not None:
@@ -100,7 +103,7 @@ def try_unary(op: Any, x: Any) -> Tensor | None:
     return wrap(out if type(out) is np.ndarray else np.asarray(out))
 
 
-def try_binary(op: Any, x: Any, y: Any) -> Tensor | None:
+def try_binary(op: OpDef, x: Any, y: Any) -> Tensor | None:
     """The short way for two tensors of one dtype, or a tensor and a Python number, while nothing records.
 
     None when there is none for this op and these types, or when the long way has an error to explain.

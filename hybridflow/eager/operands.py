@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -100,7 +101,7 @@ def from_numpy(array: np.ndarray, stage: str) -> Tensor:
 
 
 @uninterruptible.loaded
-def _foreign() -> Any:
+def _foreign() -> ModuleType:
     from hybridflow.core import interop  # which a first operation does without
 
     return interop

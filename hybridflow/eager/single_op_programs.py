@@ -16,8 +16,8 @@ import numpy as np
 
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.build import GraphBuilder
-from hybridflow.compiler.ir.results import TupleType
-from hybridflow.compiler.ir.types import Dim, Shape, TensorType, static_size
+from hybridflow.compiler.ir.results import TupleType, ValueType
+from hybridflow.compiler.ir.types import Dim, Extent, Shape, TensorType, static_size
 from hybridflow.compiler.loops.tuning import FEW_TRANSFORMS, SHARED_TRANSFORM
 from hybridflow.compiler.ops import TABLE, Kind, OpDef
 from hybridflow.compiler.ops.contraction_dims import Contraction, Factor
@@ -49,7 +49,7 @@ class NormalForm:
     attrs: Attrs
 
 
-def run(op: OpDef, arrays: tuple[Any, ...], attrs: Attrs, out: Any) -> Any:
+def run(op: OpDef, arrays: tuple[Any, ...], attrs: Attrs, out: ValueType) -> Any:
     """Run ``op`` with canonical attributes; ``out`` is the inferred type of the result.  Where that is several types,
     so are the results a tuple."""
     if op.calls_host:
@@ -233,7 +233,9 @@ def _product(op: OpDef, types: Types, attrs: Attrs) -> NormalForm:
     joined = [(static_size(extents),) if extents else () for extents in contraction.extents(*types)]
     factors = Contraction(_joined(contraction.left), _joined(contraction.right))
 
-    def shapes(batch: Any, rows: Any, columns: Any, summed: Any) -> tuple[Any, Any]:
+    def shapes(
+        batch: tuple[Extent, ...], rows: tuple[Extent, ...], columns: tuple[Extent, ...], summed: tuple[Extent, ...]
+    ) -> tuple[Any, Any]:
         return factors.left.arranged(batch, rows, summed), factors.right.arranged(batch, columns, summed)
 
     symbols = [_symbols(extents, name) for extents, name in zip(joined, "bmnk")]

@@ -8,6 +8,7 @@ its ops where one tape alone is told, and is taken apart into them before anybod
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def set_maker(load: Callable[[], Maker]) -> None:
 
 
 @uninterruptible.loaded
-def _inlining() -> Any:
+def _inlining() -> ModuleType:
     from hybridflow.compiler import graph_inlining  # which a first operation does without
 
     return graph_inlining

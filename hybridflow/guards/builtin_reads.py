@@ -176,7 +176,7 @@ def _note_length(recording: GuardBuilder, value: object) -> None:
     before_operator(recording, value, "__len__")
 
 
-def _vars(recording: GuardBuilder, *args: Any) -> Any:
+def _vars(recording: GuardBuilder, *args: Any) -> dict[str, Any]:
     if args:
         return get_attribute(recording, args[0], "__dict__")
     raise TraceError(recording.name, "vars() without an argument cannot be used here. Use locals().")

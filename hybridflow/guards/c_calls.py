@@ -53,7 +53,7 @@ _IDENTITY = (id, operator.is_, operator.is_not)
 _EXCEPTION_STATE = frozenset(f for f in (sys.exc_info, getattr(sys, "exception", None)) if f is not None)
 
 
-def builtin(recording: GuardBuilder, f: Any) -> Any:
+def builtin(recording: GuardBuilder, f: Any) -> Consuming | Callable[..., Any]:
     owner = f.__self__
     of_module = isinstance(owner, types.ModuleType) and not isinstance(f, types.MethodWrapperType)
     if owner is not None and not of_module and not isinstance(owner, type):
@@ -100,7 +100,7 @@ def _wrapper_of_class(recording: GuardBuilder, f: Any, kind: type) -> Any:
     return Consuming(recording, f)
 
 
-def descriptor(recording: GuardBuilder, f: Any) -> Any:
+def descriptor(recording: GuardBuilder, f: Callable[..., Any]) -> Callable[..., Any]:
     """``list.append``, ``object.__setattr__``: methods taken from a class, which get their instance as an argument."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -116,7 +116,7 @@ def descriptor(recording: GuardBuilder, f: Any) -> Any:
     return call
 
 
-def _method(recording: GuardBuilder, f: Any, owner: Any) -> Any:
+def _method(recording: GuardBuilder, f: Any, owner: Any) -> Consuming | Callable[..., Any]:
     """A method written in C, taken from its instance."""
     name = f.__name__
     if name == "__getattribute__" and not isinstance(f, types.BuiltinFunctionType):
@@ -184,7 +184,7 @@ def _look_up(owner: Any, key: Any) -> tuple[Any, bool]:
         return MISSING, True
 
 
-def _get(recording: GuardBuilder, owner: Any, f: Any, key: Any, default: Any = None) -> Any:
+def _get(recording: GuardBuilder, owner: Any, f: Callable[..., Any], key: Any, default: Any = None) -> Any:
     """``mapping.get``: one entry, or its absence."""
     recording.note(_note_entry, owner, key)
     return f(key, default)
@@ -237,7 +237,7 @@ def _context_variable(recording: GuardBuilder, f: Any, variable: contextvars.Con
     return get
 
 
-def _exception_state(recording: GuardBuilder, f: Any) -> Any:
+def _exception_state(recording: GuardBuilder, f: Callable[..., Any]) -> Any:
     """``sys.exc_info``: that nothing is being handled can be asked again; what ends a trace no call will meet."""
     error = sys.exc_info()[1]
     if error is None:

@@ -10,6 +10,7 @@ import functools
 import operator
 import types
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from hybridflow import code_traits
@@ -89,7 +90,7 @@ def _python_of(f: object) -> Any:
     return unwrapped()[0] if unwrapped is not None else f
 
 
-def _python(recording: GuardBuilder, f: types.FunctionType) -> Any:
+def _python(recording: GuardBuilder, f: types.FunctionType) -> Consuming | Callable[..., Any]:
     if is_recorded(f.__code__):
         follow(recording, f)
         return f
@@ -108,7 +109,7 @@ def _python(recording: GuardBuilder, f: types.FunctionType) -> Any:
     return unknown(recording, f)
 
 
-def _guard_bound_method(recording: GuardBuilder, method: types.MethodType) -> Any:
+def _guard_bound_method(recording: GuardBuilder, method: types.MethodType) -> Consuming | Callable[..., Any]:
     slot = recording.slot_of(method)
     if slot is not None:
         text = recording.texts[slot]

@@ -21,7 +21,7 @@ from hybridflow.guards.instrumented_code import follow
 from hybridflow.guards.opaque_calls import Consuming, is_pure, is_python, is_stateful, unknown
 
 
-def class_(recording: GuardBuilder, kind: type) -> Any:
+def class_(recording: GuardBuilder, kind: type) -> Consuming | Callable[..., Any] | type:
     if kind is type:
         return functools.partial(_type_of, recording)
     if kind is super:

@@ -119,7 +119,7 @@ class GuardBuilder:
                 set_trace(tracer)
             active.recording = before
 
-    def called(self, function: Any, text: str) -> Any:
+    def called(self, function: Any, text: str) -> Callable[..., Any]:
         """What code of ours calls in the place of a function, method or object, so that, if it is the user's, what it
         reads is recorded, from what it belongs to on: no step leads there."""
         kind = type(function)

@@ -17,6 +17,7 @@ import operator
 import struct
 import types
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -251,7 +252,7 @@ def _same(a: Any, b: Any) -> bool:
 class SameResult:
     """Whether calling a function again gives what it gave: for what is read in ways that no guard can repeat."""
 
-    def __init__(self, function: Any, value: Any) -> None:
+    def __init__(self, function: Callable[..., Any], value: Any) -> None:
         self._function = function
         self._check, self._expected = check_of(value)
 

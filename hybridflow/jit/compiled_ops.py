@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Container, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,10 @@ from hybridflow.jit.cache_key import Key, LeafKey, TensorKey, leaf_key
 from hybridflow.jit.concrete_function import ConcreteFunction, RaisedError, trace_signature
 from hybridflow.jit.native_entry import argument_inputs, native_call_for
 from hybridflow.runtime.calls.native_call import NativeCall
+
+if TYPE_CHECKING:
+    from hybridflow.tracing.trace import Trace
+
 
 _TRANSPOSE = TABLE["transpose"]
 
@@ -151,7 +155,7 @@ def _open_key(leaf: Any, name: str) -> LeafKey:
     return TensorKey(tuple([n if n < LEAST else None for n in leaf.shape]), dtype)
 
 
-def _unobserved(trace: Any, values: Any) -> AbstractContextManager[None]:
+def _unobserved(trace: Trace, values: Any) -> AbstractContextManager[None]:
     """The bodies of operations read nothing from outside that could change but variables, which traces see."""
     return nullcontext()
 

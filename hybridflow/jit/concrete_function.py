@@ -436,7 +436,7 @@ def trace_signature(
     *,
     gives_up: bool = False,
     **how: Any,
-) -> Any:
+) -> tuple[ConcreteFunction, bool]:
     """Run ``python`` on symbolic tensors.  Also says whether it made variables, and so must be traced again.
 
     With ``fail_on_specialization`` it raises NumbersWantedError where the code needs the value of an open extent, or

@@ -13,13 +13,17 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.compiler.ir.extents import LEAST
 from hybridflow.errors import short_location
 from hybridflow.jit.cache_key import Key, LeafKey, NumberKey, TensorKey
 from hybridflow.jit.value_key import ValueKey
 from hybridflow.runtime import fork_safe_locks
+
+if TYPE_CHECKING:
+    from hybridflow.core.pytree import Structure
+
 
 LeafPosition = tuple[int, int]  # of a leaf, and its axis; the axis of a number is 0
 _MOST = 64  # families of one function that are remembered
@@ -96,7 +100,7 @@ class DynamicShapes:
         self._families: OrderedDict[Any, _Family] = OrderedDict()
         self._lock = fork_safe_locks.make()
 
-    def _name(self, key: Key) -> Any:
+    def _name(self, key: Key) -> tuple[Structure, tuple[Any, ...]]:
         return key.structure, tuple(map(_kind_of, key.leaves))
 
     def generalize(self, key: Key) -> Key | None:

@@ -10,6 +10,7 @@ import os
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 from hybridflow import config, spans
@@ -634,7 +635,7 @@ def _use_slots() -> bool:
 
 
 @uninterruptible.loaded
-def _method_slots() -> Any:
+def _method_slots() -> ModuleType:
     from hybridflow.runtime.calls import method_slots
 
     return method_slots

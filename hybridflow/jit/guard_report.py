@@ -81,7 +81,7 @@ def _remedy(reason: Reason) -> str:
     return f"To avoid it: {reason.remedy}."
 
 
-def untracked_reason(recording: GuardBuilder) -> Any:
+def untracked_reason(recording: GuardBuilder) -> Reason | None:
     """Code that ran although nothing recorded it, as a reason; None if there was none."""
     if not recording.untracked:
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.core import pytree
 from hybridflow.core.call_binding import Binder
@@ -13,6 +13,10 @@ from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, SignatureError
 from hybridflow.jit.cache_key import Key, TensorKey, check_names, leaf_key
 from hybridflow.jit.tensor_spec import TensorSpec
+
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike
+
 
 _TENSOR_PLACEHOLDER = object()  # the leaf that stands for a TensorSpec while tracing
 
@@ -73,7 +77,7 @@ class InputSignature:
             out.append(pytree.unflatten(pytree.ordered_like(structure, value), leaves))
         return (*out, *values[len(out) :])
 
-    def _tensor(self, path: str, value: Any, spec: TensorSpec) -> Tensor:
+    def _tensor(self, path: str, value: ArrayLike, spec: TensorSpec) -> Tensor:
         is_weak = weak_kind(value) is not None or isinstance(value, (list, tuple))
         tensor = as_tensor(value, self._binder.name, spec.dtype if is_weak else None)
         if tensor.dtype != spec.dtype:

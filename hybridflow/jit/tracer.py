@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from hybridflow import spans
@@ -29,8 +30,10 @@ from hybridflow.runtime import fork_safe_locks, uninterruptible
 from hybridflow.tracing.data_dependent_sizes import SizeKnownError, SizesWantedError, extent_of
 
 if TYPE_CHECKING:
+    from hybridflow.core.context_manager import Block
     from hybridflow.jit.donation import ArgumentPath
     from hybridflow.jit.trace_session import TraceSession
+    from hybridflow.tracing.trace import Trace
 
 T = TypeVar("T")
 
@@ -343,7 +346,7 @@ class Tracer:
         session = self._get_session()
         recording: Any = None
 
-        def observing(trace: Any, values: Any) -> Any:
+        def observing(trace: Trace, values: Any) -> Block:
             nonlocal recording  # a run that begins anew is recorded anew
             recording = _trace_session().GuardBuilder(self._options.name)
             trace.live_arrays = recording.live
@@ -410,14 +413,14 @@ def _call_once(variant: Variant, leaves: Sequence[Any], run_inline: Callable[[],
 
 
 @uninterruptible.loaded
-def _report() -> Any:
+def _report() -> ModuleType:
     from hybridflow.jit import guard_report  # where there is something to say
 
     return guard_report
 
 
 @uninterruptible.loaded
-def _trace_session() -> Any:
+def _trace_session() -> ModuleType:
     """The module that records what a run reads: it parses source, and is not needed to import."""
     from hybridflow.jit import trace_session
 

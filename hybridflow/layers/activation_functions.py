@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.array.elementwise import exp, sigmoid, tanh
 from hybridflow.core.serialization import kind_of
@@ -26,8 +26,12 @@ from hybridflow.nn.functional import (
     softsign,
 )
 
+if TYPE_CHECKING:
+    from hybridflow.core.tensor import Tensor
+    from hybridflow.eager.public_op import PublicOp
 
-def linear(x: Any) -> Any:
+
+def linear(x: Tensor) -> Tensor:
     """The input itself."""
     return x
 
@@ -77,7 +81,7 @@ def activation(identifier: Any) -> Callable[[Any], Any]:
     return identifier
 
 
-def name_of_activation(function: Any) -> Any:
+def name_of_activation(function: PublicOp | Callable[..., Any]) -> Any:
     """The name that ``activation`` knows; the function itself where it has none."""
     for name, known in _BY_NAME.items():
         if known is function:

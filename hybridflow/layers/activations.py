@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.array.creation import asarray
 from hybridflow.array.datatypes import finfo
@@ -18,6 +18,10 @@ from hybridflow.nn.functional import (
     softmax,
 )
 
+if TYPE_CHECKING:
+    from hybridflow.core.tensor import Tensor
+    from hybridflow.core.type_aliases import Identifier
+
 
 class Activation(Layer, one_tensor=True):
     """An activation, by name or as a function, as a layer.
@@ -32,7 +36,7 @@ class Activation(Layer, one_tensor=True):
 
     supports_masking = True
 
-    def __init__(self, activation: Any, **options: Any) -> None:
+    def __init__(self, activation: Identifier, **options: Any) -> None:
         super().__init__(**options)
         self.activation = activation_of(activation)
 
@@ -62,7 +66,7 @@ class ReLU(Layer, one_tensor=True):
         super().__init__(**options)
         self.max_value, self.negative_slope, self.threshold = max_value, negative_slope, threshold
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         slope, most, threshold = self.negative_slope, self.max_value, self.threshold
         if slope and most is None and not threshold:
             return leaky_relu(inputs, slope)
@@ -94,7 +98,7 @@ class LeakyReLU(Layer, one_tensor=True):
         super().__init__(**options)
         self.negative_slope = negative_slope
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         return leaky_relu(inputs, self.negative_slope)
 
 
@@ -119,9 +123,9 @@ class PReLU(Layer, one_tensor=True):
 
     def __init__(
         self,
-        alpha_initializer: Any = "zeros",
-        alpha_regularizer: Any = None,
-        alpha_constraint: Any = None,
+        alpha_initializer: Identifier = "zeros",
+        alpha_regularizer: Identifier = None,
+        alpha_constraint: Identifier = None,
         shared_axes: Any = None,
         **options: Any,
     ) -> None:
@@ -133,7 +137,7 @@ class PReLU(Layer, one_tensor=True):
         shape = [1 if axis in self.shared_axes else n for axis, n in enumerate(input_shape)]
         self.alpha = self._weight("alpha", shape[1:])
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         return where(inputs > 0, inputs, self.alpha * inputs)
 
     def get_config(self) -> dict[str, Any]:
@@ -157,7 +161,7 @@ class ELU(Layer, one_tensor=True):
         super().__init__(**options)
         self.alpha = alpha
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         return elu(inputs, self.alpha)
 
 
@@ -181,7 +185,7 @@ class Softmax(Layer, one_tensor=True):
         super().__init__(**options)
         self.axis = axis
 
-    def call(self, inputs: Any, mask: Any = None) -> Any:
+    def call(self, inputs: Any, mask: Tensor | None = None) -> Any:
         if mask is not None:
             there = asarray(mask, dtype=dtypes.bool_)
             if there.ndim == inputs.ndim:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.array import random
 from hybridflow.array.creation import arange
@@ -19,6 +19,10 @@ from hybridflow.errors import ArgumentError, DTypeError, ShapeError
 from hybridflow.layers.basic import positive
 from hybridflow.layers.layer import Layer, check_last_extent, check_rate, last_extent
 from hybridflow.nn.attention import attention
+
+if TYPE_CHECKING:
+    from hybridflow.core.tensor import Tensor
+    from hybridflow.core.type_aliases import Identifier
 
 
 class MultiHeadAttention(Layer, one_tensor=True):
@@ -68,12 +72,12 @@ class MultiHeadAttention(Layer, one_tensor=True):
         use_bias: bool = True,
         output_shape: int | None = None,
         *,
-        kernel_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        bias_regularizer: Any = None,
-        kernel_constraint: Any = None,
-        bias_constraint: Any = None,
+        kernel_initializer: Identifier = "glorot_uniform",
+        bias_initializer: Identifier = "zeros",
+        kernel_regularizer: Identifier = None,
+        bias_regularizer: Identifier = None,
+        kernel_constraint: Identifier = None,
+        bias_constraint: Identifier = None,
         seed: int | None = None,
         **options: Any,
     ) -> None:
@@ -117,7 +121,7 @@ class MultiHeadAttention(Layer, one_tensor=True):
 
     def call(
         self,
-        query: Any,
+        query: Tensor,
         value: Any,
         key: Any = None,
         query_mask: Any = None,
@@ -156,7 +160,7 @@ class MultiHeadAttention(Layer, one_tensor=True):
             out = out + self.output_bias
         return (out, cast(divide(powers, total), q.dtype)) if return_attention_scores else out
 
-    def _shared(self, x: Any) -> Any:
+    def _shared(self, x: Tensor) -> Tensor:
         """Keys or values ``[batch, heads, others, numbers]`` for each head of the query."""
         return x
 
@@ -164,7 +168,7 @@ class MultiHeadAttention(Layer, one_tensor=True):
         """A mask, or none, of what lies within reach."""
         return []
 
-    def _gated(self, taken: Any, query: Any) -> Any:
+    def _gated(self, taken: Tensor, query: Tensor) -> Tensor:
         """What the heads took, ``[batch, heads, steps, numbers]``, as it goes on."""
         return taken
 
@@ -250,7 +254,7 @@ class GroupQueryAttention(MultiHeadAttention, one_tensor=True):
         return config | {name: getattr(self, name) for name in names}
 
 
-def _heads(x: Any, kernel: Any, bias: Any) -> Any:
+def _heads(x: Tensor, kernel: Variable, bias: Variable | None) -> Tensor:
     """``[batch, steps, features]`` to ``[batch, heads, steps, numbers]``."""
     out = einsum("bte,enk->btnk", x, kernel)
     return permute_dims(out if bias is None else out + bias, (0, 2, 1, 3))

@@ -6,7 +6,7 @@ import inspect
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.array import random
 from hybridflow.array.creation import zeros_like
@@ -20,6 +20,11 @@ from hybridflow.layers.layer import Layer, check_last_extent, last_extent
 from hybridflow.layers.window_arguments import format_of
 from hybridflow.nn.functional import dropout
 from hybridflow.regularizers import L1L2
+
+if TYPE_CHECKING:
+    from hybridflow.core.tensor import Tensor
+    from hybridflow.core.type_aliases import Identifier
+    from hybridflow.layers.keras_tensor import Symbol
 
 
 class Dense(Layer, one_tensor=True):
@@ -53,15 +58,15 @@ class Dense(Layer, one_tensor=True):
     def __init__(
         self,
         units: int,
-        activation: Any = None,
+        activation: Identifier = None,
         use_bias: bool = True,
-        kernel_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        bias_regularizer: Any = None,
-        activity_regularizer: Any = None,
-        kernel_constraint: Any = None,
-        bias_constraint: Any = None,
+        kernel_initializer: Identifier = "glorot_uniform",
+        bias_initializer: Identifier = "zeros",
+        kernel_regularizer: Identifier = None,
+        bias_regularizer: Identifier = None,
+        activity_regularizer: Identifier = None,
+        kernel_constraint: Identifier = None,
+        bias_constraint: Identifier = None,
         **options: Any,
     ) -> None:
         super().__init__(activity_regularizer=activity_regularizer, **options)
@@ -74,7 +79,7 @@ class Dense(Layer, one_tensor=True):
         self.kernel = self._weight("kernel", (last_extent(self, input_shape), self.units))
         self.bias = self._weight("bias", (self.units,)) if self.use_bias else None
 
-    def _check_first(self, inputs: Sequence[Any]) -> None:
+    def _check_first(self, inputs: Sequence[Tensor | Symbol]) -> None:
         super()._check_first(inputs)
         if self._one_tensor and inputs and inputs[0].ndim < 2:
             raise ShapeError(
@@ -83,7 +88,7 @@ class Dense(Layer, one_tensor=True):
                 "see Dataset.batch, or x[None].",
             )
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         check_last_extent(self, inputs, self.kernel.shape[0])
         out = inputs @ self.kernel
         return self.activation(out if self.bias is None else out + self.bias)
@@ -108,7 +113,7 @@ class Identity(Layer):
 
     supports_masking = True
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         return inputs
 
 
@@ -139,7 +144,7 @@ class Lambda(Layer):
         self.arguments = dict(arguments or {})
         self._taken = {"mask", "training"}.intersection(inspect.signature(function).parameters)
 
-    def call(self, inputs: Any, mask: Any = None, training: bool | None = None) -> Any:
+    def call(self, inputs: Tensor, mask: Any = None, training: bool | None = None) -> Any:
         more = dict(self.arguments)
         if "mask" in self._taken:
             more["mask"] = mask
@@ -177,7 +182,7 @@ class ActivityRegularization(Layer, one_tensor=True):
         super().__init__(activity_regularizer=L1L2(l1, l2), **options)
         self.l1, self.l2 = l1, l2
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         return inputs
 
     def get_config(self) -> dict[str, Any]:
@@ -204,7 +209,7 @@ class Flatten(Layer, one_tensor=True):
         super().__init__(**options)
         self.data_format = format_of(data_format, self)
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         if self.data_format == "channels_first" and inputs.ndim > 2:
             inputs = moveaxis(inputs, 1, -1)
         if inputs.ndim < 2:
@@ -227,7 +232,7 @@ class Reshape(Layer, one_tensor=True):
         super().__init__(**options)
         self.target_shape = tuple(target_shape)
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         if not inputs.ndim:
             raise ShapeError(self.name, f"the input is {inputs.type}; it must be [batch, ...].")
         return reshape(inputs, (inputs.shape[0], *self.target_shape))
@@ -250,7 +255,7 @@ class Permute(Layer, one_tensor=True):
         if sorted(self.dims) != list(range(1, len(self.dims) + 1)):
             raise ArgumentError(self.name, f"dims is {self.dims}; it must name each axis from 1 on once.")
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         return permute_dims(inputs, (0, *self.dims))
 
 
@@ -269,7 +274,7 @@ class RepeatVector(Layer, one_tensor=True):
         super().__init__(**options)
         self.n = positive(n, "n", self)
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         if inputs.ndim != 2:
             raise ShapeError(self.name, f"the input is {inputs.type}; it must be [batch, features].")
         return repeat(expand_dims(inputs, axis=1), self.n, axis=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.array.shapes import reshape
 from hybridflow.core.variable import Variable
@@ -11,6 +11,10 @@ from hybridflow.layers.activation_functions import activation as activation_of
 from hybridflow.layers.basic import positive
 from hybridflow.layers.window_arguments import WindowLayer
 from hybridflow.nn.convolution import convolved, depthwise, transposed
+
+if TYPE_CHECKING:
+    from hybridflow.core.tensor import Tensor
+    from hybridflow.core.type_aliases import Identifier, PerAxis
 
 
 class _Convolution(WindowLayer):
@@ -21,12 +25,12 @@ class _Convolution(WindowLayer):
 
     def __init__(
         self,
-        kernel_size: Any,
-        strides: Any,
+        kernel_size: PerAxis,
+        strides: PerAxis,
         padding: str,
         data_format: str | None,
-        dilation_rate: Any,
-        activation: Any,
+        dilation_rate: PerAxis,
+        activation: Identifier,
         use_bias: bool,
         _bias: tuple[Any, Any, Any],
         _paddings: tuple[str, ...] = (),
@@ -52,7 +56,7 @@ class _Convolution(WindowLayer):
     def _build_bias(self, outputs: int) -> None:
         self.bias = self._weight("bias", (outputs,)) if self.use_bias else None
 
-    def _finished(self, out: Any) -> Any:
+    def _finished(self, out: Tensor) -> Tensor:
         if self.bias is not None:
             last = self.data_format == "channels_last"
             out = out + (self.bias if last else reshape(self.bias, (-1, *(1,) * self._places)))
@@ -74,21 +78,21 @@ class _Filters(_Convolution, one_tensor=True):
     def __init__(
         self,
         filters: int,
-        kernel_size: Any,
-        strides: Any = 1,
+        kernel_size: PerAxis,
+        strides: PerAxis = 1,
         padding: str = "valid",
         data_format: str | None = None,
-        dilation_rate: Any = 1,
+        dilation_rate: PerAxis = 1,
         groups: int = 1,
-        activation: Any = None,
+        activation: Identifier = None,
         use_bias: bool = True,
-        kernel_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        bias_regularizer: Any = None,
-        activity_regularizer: Any = None,
-        kernel_constraint: Any = None,
-        bias_constraint: Any = None,
+        kernel_initializer: Identifier = "glorot_uniform",
+        bias_initializer: Identifier = "zeros",
+        kernel_regularizer: Identifier = None,
+        bias_regularizer: Identifier = None,
+        activity_regularizer: Identifier = None,
+        kernel_constraint: Identifier = None,
+        bias_constraint: Identifier = None,
         **options: Any,
     ) -> None:
         bias = bias_initializer, bias_regularizer, bias_constraint
@@ -109,7 +113,7 @@ class _Filters(_Convolution, one_tensor=True):
         self.kernel = self._weight("kernel", (*self.kernel_size, channels // self.groups, self.filters))
         self._build_bias(self.filters)
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         self._check(inputs)
         return self._finished(convolved(self.name, inputs, self.kernel, *self._geometry(), self._places, self.groups))
 
@@ -210,21 +214,21 @@ class _Transposed(_Convolution, one_tensor=True):
     def __init__(
         self,
         filters: int,
-        kernel_size: Any,
-        strides: Any = 1,
+        kernel_size: PerAxis,
+        strides: PerAxis = 1,
         padding: str = "valid",
         output_padding: Any = None,
         data_format: str | None = None,
-        dilation_rate: Any = 1,
-        activation: Any = None,
+        dilation_rate: PerAxis = 1,
+        activation: Identifier = None,
         use_bias: bool = True,
-        kernel_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        bias_regularizer: Any = None,
-        activity_regularizer: Any = None,
-        kernel_constraint: Any = None,
-        bias_constraint: Any = None,
+        kernel_initializer: Identifier = "glorot_uniform",
+        bias_initializer: Identifier = "zeros",
+        kernel_regularizer: Identifier = None,
+        bias_regularizer: Identifier = None,
+        activity_regularizer: Identifier = None,
+        kernel_constraint: Identifier = None,
+        bias_constraint: Identifier = None,
         **options: Any,
     ) -> None:
         bias = bias_initializer, bias_regularizer, bias_constraint
@@ -245,7 +249,7 @@ class _Transposed(_Convolution, one_tensor=True):
         self.kernel = self._weight("kernel", (*self.kernel_size, self.filters, self._channels(input_shape)))
         self._build_bias(self.filters)
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         self._check(inputs)
         last = self.data_format == "channels_last"
         extents = inputs.shape[1:-1] if last else inputs.shape[2:]
@@ -351,8 +355,8 @@ class Conv3DTranspose(_Transposed):
     def __init__(
         self,
         filters: int,
-        kernel_size: Any,
-        strides: Any = 1,
+        kernel_size: PerAxis,
+        strides: PerAxis = 1,
         padding: str = "valid",
         data_format: str | None = None,
         output_padding: Any = None,
@@ -367,21 +371,21 @@ class _Depthwise(_Convolution, one_tensor=True):
 
     def __init__(
         self,
-        kernel_size: Any,
-        strides: Any = 1,
+        kernel_size: PerAxis,
+        strides: PerAxis = 1,
         padding: str = "valid",
         depth_multiplier: int = 1,
         data_format: str | None = None,
-        dilation_rate: Any = 1,
-        activation: Any = None,
+        dilation_rate: PerAxis = 1,
+        activation: Identifier = None,
         use_bias: bool = True,
-        depthwise_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        depthwise_regularizer: Any = None,
-        bias_regularizer: Any = None,
-        activity_regularizer: Any = None,
-        depthwise_constraint: Any = None,
-        bias_constraint: Any = None,
+        depthwise_initializer: Identifier = "glorot_uniform",
+        bias_initializer: Identifier = "zeros",
+        depthwise_regularizer: Identifier = None,
+        bias_regularizer: Identifier = None,
+        activity_regularizer: Identifier = None,
+        depthwise_constraint: Identifier = None,
+        bias_constraint: Identifier = None,
         **options: Any,
     ) -> None:
         bias = bias_initializer, bias_regularizer, bias_constraint
@@ -398,7 +402,7 @@ class _Depthwise(_Convolution, one_tensor=True):
         self.kernel = self._weight("depthwise", (*self.kernel_size, channels, self.depth_multiplier))
         self._build_bias(channels * self.depth_multiplier)
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         self._check(inputs)
         return self._finished(depthwise(self.name, inputs, self.kernel, *self._geometry(), self._places))
 
@@ -470,24 +474,24 @@ class _Separable(_Convolution, one_tensor=True):
     def __init__(
         self,
         filters: int,
-        kernel_size: Any,
-        strides: Any = 1,
+        kernel_size: PerAxis,
+        strides: PerAxis = 1,
         padding: str = "valid",
         data_format: str | None = None,
-        dilation_rate: Any = 1,
+        dilation_rate: PerAxis = 1,
         depth_multiplier: int = 1,
-        activation: Any = None,
+        activation: Identifier = None,
         use_bias: bool = True,
-        depthwise_initializer: Any = "glorot_uniform",
-        pointwise_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        depthwise_regularizer: Any = None,
-        pointwise_regularizer: Any = None,
-        bias_regularizer: Any = None,
-        activity_regularizer: Any = None,
-        depthwise_constraint: Any = None,
-        pointwise_constraint: Any = None,
-        bias_constraint: Any = None,
+        depthwise_initializer: Identifier = "glorot_uniform",
+        pointwise_initializer: Identifier = "glorot_uniform",
+        bias_initializer: Identifier = "zeros",
+        depthwise_regularizer: Identifier = None,
+        pointwise_regularizer: Identifier = None,
+        bias_regularizer: Identifier = None,
+        activity_regularizer: Identifier = None,
+        depthwise_constraint: Identifier = None,
+        pointwise_constraint: Identifier = None,
+        bias_constraint: Identifier = None,
         **options: Any,
     ) -> None:
         bias = bias_initializer, bias_regularizer, bias_constraint
@@ -508,7 +512,7 @@ class _Separable(_Convolution, one_tensor=True):
         self.pointwise_kernel = self._weight("pointwise", (*ones, seen, self.filters))
         self._build_bias(self.filters)
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         self._check(inputs)
         seen = depthwise(self.name, inputs, self.depthwise_kernel, *self._geometry(), self._places)
         return self._finished(

@@ -9,7 +9,7 @@ from hybridflow import initializers
 from hybridflow.array import random
 from hybridflow.array.creation import zeros
 from hybridflow.array.shapes import concat, reshape, split
-from hybridflow.core.type_aliases import DTypeLike
+from hybridflow.core.type_aliases import DTypeLike, Identifier, PerAxis
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ShapeError
 from hybridflow.layers.activation_functions import activation as activation_of, name_of_activation
@@ -31,7 +31,7 @@ class ConvLSTMCell(WindowLayer, one_tensor=True):
     kernel: Variable
     recurrent_kernel: Variable
     bias: Variable | None
-    bias_initializer: Any
+    bias_initializer: initializers.Initializer
     _input_shape: tuple[int, ...] = ()  # of one step, without the batch: known when it is built
     _out_shape: tuple[int, ...] = ()
 
@@ -39,24 +39,24 @@ class ConvLSTMCell(WindowLayer, one_tensor=True):
         self,
         places: int,
         filters: int,
-        kernel_size: Any,
-        strides: Any = 1,
+        kernel_size: PerAxis,
+        strides: PerAxis = 1,
         padding: str = "valid",
         data_format: str | None = None,
-        dilation_rate: Any = 1,
-        activation: Any = "tanh",
-        recurrent_activation: Any = "sigmoid",
+        dilation_rate: PerAxis = 1,
+        activation: Identifier = "tanh",
+        recurrent_activation: Identifier = "sigmoid",
         use_bias: bool = True,
-        kernel_initializer: Any = "glorot_uniform",
-        recurrent_initializer: Any = "orthogonal",
-        bias_initializer: Any = "zeros",
+        kernel_initializer: Identifier = "glorot_uniform",
+        recurrent_initializer: Identifier = "orthogonal",
+        bias_initializer: Identifier = "zeros",
         unit_forget_bias: bool = True,
-        kernel_regularizer: Any = None,
-        recurrent_regularizer: Any = None,
-        bias_regularizer: Any = None,
-        kernel_constraint: Any = None,
-        recurrent_constraint: Any = None,
-        bias_constraint: Any = None,
+        kernel_regularizer: Identifier = None,
+        recurrent_regularizer: Identifier = None,
+        bias_regularizer: Identifier = None,
+        kernel_constraint: Identifier = None,
+        recurrent_constraint: Identifier = None,
+        bias_constraint: Identifier = None,
         dropout: float = 0.0,
         recurrent_dropout: float = 0.0,
         seed: int | None = None,
@@ -170,7 +170,7 @@ class _ConvLSTM(RNN, one_tensor=True):
 
     _places: int
 
-    def __init__(self, filters: int, kernel_size: Any, *arguments: Any, **options: Any) -> None:
+    def __init__(self, filters: int, kernel_size: PerAxis, *arguments: Any, **options: Any) -> None:
         order = "strides", "padding", "data_format", "dilation_rate", *REMEMBERING
         of_cell, layer_options = split_arguments(type(self).__name__, order, arguments, options)
         kind: Any = ConvLSTMCell

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.array.linalg import einsum
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.layers.activation_functions import activation as activation_of
 from hybridflow.layers.layer import Layer
+
+if TYPE_CHECKING:
+    from hybridflow.core.tensor import Tensor
+    from hybridflow.core.type_aliases import Identifier
 
 
 class EinsumDense(Layer, one_tensor=True):
@@ -42,14 +46,14 @@ class EinsumDense(Layer, one_tensor=True):
         self,
         equation: str,
         output_shape: Any,
-        activation: Any = None,
+        activation: Identifier = None,
         bias_axes: str | None = None,
-        kernel_initializer: Any = "glorot_uniform",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        bias_regularizer: Any = None,
-        kernel_constraint: Any = None,
-        bias_constraint: Any = None,
+        kernel_initializer: Identifier = "glorot_uniform",
+        bias_initializer: Identifier = "zeros",
+        kernel_regularizer: Identifier = None,
+        bias_regularizer: Identifier = None,
+        kernel_constraint: Identifier = None,
+        bias_constraint: Identifier = None,
         **options: Any,
     ) -> None:
         super().__init__(**options)
@@ -105,6 +109,6 @@ class EinsumDense(Layer, one_tensor=True):
             )
         return int(extent)
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         out = einsum(self.equation, inputs, self.kernel)
         return self.activation(out if self.bias is None else out + self.bias)

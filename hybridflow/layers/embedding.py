@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.array.creation import asarray
 from hybridflow.array.elementwise import astype, not_equal, where
@@ -10,11 +10,14 @@ from hybridflow.array.indexing import gather
 from hybridflow.array.reductions import any as any_of
 from hybridflow.array.shapes import expand_dims
 from hybridflow.compiler.ir import dtypes
-from hybridflow.core.type_aliases import DTypeLike
+from hybridflow.core.type_aliases import DTypeLike, Identifier
 from hybridflow.core.variable import Variable
 from hybridflow.errors import DTypeError, ShapeError
 from hybridflow.layers.basic import positive
 from hybridflow.layers.layer import Layer
+
+if TYPE_CHECKING:
+    from hybridflow.core.tensor import Tensor
 
 
 class Embedding(Layer, one_tensor=True):
@@ -51,9 +54,9 @@ class Embedding(Layer, one_tensor=True):
         self,
         input_dim: int,
         output_dim: int,
-        embeddings_initializer: Any = "uniform",
-        embeddings_regularizer: Any = None,
-        embeddings_constraint: Any = None,
+        embeddings_initializer: Identifier = "uniform",
+        embeddings_regularizer: Identifier = None,
+        embeddings_constraint: Identifier = None,
         mask_zero: bool = False,
         weights: Any = None,
         **options: Any,
@@ -83,7 +86,7 @@ class Embedding(Layer, one_tensor=True):
         numbers = astype(inputs, dtypes.int64) if dtypes.is_float(inputs.dtype) else inputs
         return astype(gather(self.embeddings, numbers), self.compute_dtype)
 
-    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+    def compute_mask(self, inputs: Any, mask: Tensor | None = None) -> Any:
         return not_equal(inputs, 0) if self.mask_zero else None
 
     def get_config(self) -> dict[str, Any]:  # without the weights to start with

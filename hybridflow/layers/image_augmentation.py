@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.array import random
 from hybridflow.array.creation import arange
@@ -16,8 +16,11 @@ from hybridflow.layers.basic import positive
 from hybridflow.layers.layer import Layer
 from hybridflow.nn.image_resize import SAMPLERS, resized
 
+if TYPE_CHECKING:
+    from hybridflow.core.tensor import Tensor
 
-def _checked(layer: Layer, x: Any, open_: bool = False) -> Any:
+
+def _checked(layer: Layer, x: Tensor, open_: bool = False) -> Any:
     if x.ndim not in (3, 4):
         raise ShapeError(layer.name, f"the input is {x.type}; it must be [batch, rows, columns, channels].")
     if not open_ and any(not isinstance(extent, int) for extent in x.shape[-3:-1]):
@@ -25,7 +28,7 @@ def _checked(layer: Layer, x: Any, open_: bool = False) -> Any:
     return x
 
 
-def _one_of(layer: Layer, what: str, value: Any, known: Any) -> Any:
+def _one_of(layer: Layer, what: str, value: Any, known: Any) -> str:
     if value not in known:
         raise ArgumentError(layer.name, f"{what} is {value!r}; it must be one of {', '.join(map(repr, known))}.")
     return value
@@ -59,7 +62,7 @@ class Resizing(Layer, one_tensor=True):
         self.interpolation = _one_of(self, "interpolation", interpolation, SAMPLERS)
         self.crop_to_aspect_ratio = bool(crop_to_aspect_ratio)
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         x = _checked(self, inputs, open_=not self.crop_to_aspect_ratio)
         if self.crop_to_aspect_ratio:
             x = _of_ratio(x, self.height, self.width)
@@ -82,7 +85,7 @@ class CenterCrop(Layer, one_tensor=True):
         super().__init__(**options)
         self.height, self.width = positive(height, "height", self), positive(width, "width", self)
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         x = astype(_checked(self, inputs), self.compute_dtype)
         if x.shape[-3] < self.height or x.shape[-2] < self.width:
             result = resized(_of_ratio(x, self.height, self.width), self.height, self.width, "bilinear")
@@ -111,26 +114,26 @@ class RandomCrop(Layer, one_tensor=True):
         self.seed = seed
         self.generator = None if seed is None else random.Generator(seed)
 
-    def call(self, inputs: Any, training: bool | None = True) -> Any:
+    def call(self, inputs: Tensor, training: bool | None = True) -> Any:
         x = astype(_checked(self, inputs), self.compute_dtype)
         if training and x.shape[-3] >= self.height and x.shape[-2] >= self.width:
             return self._part(self._part(x, -3, self.height), -2, self.width)
         result = resized(_of_ratio(x, self.height, self.width), self.height, self.width, "bilinear")
         return astype(result, self.compute_dtype)
 
-    def _part(self, x: Any, axis: int, extent: int) -> Any:
+    def _part(self, x: Tensor, axis: int, extent: int) -> Any:
         source = self.generator or random.global_generator()
         first = source.randint((), 0, x.shape[axis] - extent + 1)
         return take(x, first + arange(extent), axis=axis)
 
 
-def _of_ratio(x: Any, height: int, width: int) -> Any:
+def _of_ratio(x: Tensor, height: int, width: int) -> Any:
     """The largest middle part of pictures whose ratio is that of ``height`` and ``width``."""
     rows, columns = x.shape[-3], x.shape[-2]
     return _middle(x, min(rows, int(columns * height / width)), min(columns, int(rows * width / height)))
 
 
-def _middle(x: Any, height: int, width: int) -> Any:
+def _middle(x: Tensor, height: int, width: int) -> Any:
     above, before = (x.shape[-3] - height) // 2, (x.shape[-2] - width) // 2
     return x[..., above : above + height, before : before + width, :]
 
@@ -156,7 +159,7 @@ class _Moved(Layer, one_tensor=True):
         self.seed, self.fill_value = seed, float(fill_value)
         self.generator = None if seed is None else random.Generator(seed)
 
-    def call(self, inputs: Any, training: bool | None = True) -> Any:
+    def call(self, inputs: Tensor, training: bool | None = True) -> Any:
         x = astype(_checked(self, inputs), self.compute_dtype)
         if not training:
             return x
@@ -176,7 +179,7 @@ class _Moved(Layer, one_tensor=True):
         lower = self._at(x, top + 1, left) * (1 - right) + self._at(x, top + 1, left + 1) * right
         return upper * (1 - down) + lower * down
 
-    def _at(self, x: Any, y: Any, z: Any) -> Any:
+    def _at(self, x: Tensor, y: Any, z: Any) -> Any:
         """The elements at whole places."""
         rows, columns = x.shape[-3], x.shape[-2]
         each = reshape(arange(x.shape[0]), (x.shape[0], 1, 1))
@@ -190,7 +193,7 @@ class _Moved(Layer, one_tensor=True):
         """For subclasses: rows and columns to sample at, counted from the middle, for those of the result."""
         raise NotImplementedError(f"{type(self).__name__} has to define places(self, y, z, x)")
 
-    def _drawn(self, x: Any, bounds: tuple[float, float]) -> Any:
+    def _drawn(self, x: Tensor, bounds: tuple[float, float]) -> Any:
         """A number for each picture."""
         source = self.generator or random.global_generator()
         return source.uniform((x.shape[0], 1, 1), bounds[0], bounds[1], dtypes.float32)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.array import random
 from hybridflow.array.elementwise import astype, clip
 from hybridflow.array.reductions import mean
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.layers.layer import Layer
+
+if TYPE_CHECKING:
+    from hybridflow.core.tensor import Tensor
 
 
 class _Light(Layer, one_tensor=True):
@@ -37,7 +40,7 @@ class _Light(Layer, one_tensor=True):
         drawn = source.uniform((x.shape[0], 1, 1, 1) if x.ndim == 4 else (1, 1, 1), *self._bounds)
         return clip(self._changed(x, astype(drawn, x.dtype)), *self.value_range)
 
-    def _changed(self, x: Any, drawn: Any) -> Any:
+    def _changed(self, x: Tensor, drawn: Any) -> Any:
         raise NotImplementedError
 
 
@@ -68,7 +71,7 @@ class RandomContrast(_Light, one_tensor=True):
             raise ArgumentError(self.name, f"factor is {factor!r}; it must be from 0 to 1, or two such numbers.")
         self._bounds = (1.0 - lower, 1.0 + upper)
 
-    def _changed(self, x: Any, drawn: Any) -> Any:
+    def _changed(self, x: Tensor, drawn: Tensor) -> Tensor:
         middle = mean(x, axis=(-3, -2), keepdims=True)
         return (x - middle) * drawn + middle
 
@@ -100,5 +103,5 @@ class RandomBrightness(_Light, one_tensor=True):
             raise ArgumentError(self.name, f"factor is {factor!r}; it must be from -1 to 1, or two such numbers.")
         self._bounds = (float(lower), float(upper))
 
-    def _changed(self, x: Any, drawn: Any) -> Any:
+    def _changed(self, x: Tensor, drawn: Tensor) -> Tensor:
         return x + drawn * (self.value_range[1] - self.value_range[0])

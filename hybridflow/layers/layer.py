@@ -8,7 +8,7 @@ import itertools
 import reprlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow import constraints, initializers, regularizers
 from hybridflow.array.elementwise import astype, maximum
@@ -21,17 +21,20 @@ from hybridflow.core.context import enter_narrow, recorded_by
 from hybridflow.core.promotion import to_dtype
 from hybridflow.core.serialization import Configured, described_of, description, snake_case
 from hybridflow.core.tensor import Tensor
-from hybridflow.core.type_aliases import DTypeLike
+from hybridflow.core.type_aliases import DTypeLike, Identifier
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError, OperandError, ShapeError
 from hybridflow.layers.activation_functions import name_of_activation
 from hybridflow.layers.dtype_policy import Policy, as_policy, policy_of
 from hybridflow.layers.input_spec import check_inputs
-from hybridflow.layers.keras_tensor import Symbol, first_symbol
+from hybridflow.layers.keras_tensor import Call, Symbol, first_symbol
 from hybridflow.module import Module
 from hybridflow.module_parts import trained_first, traverse
 from hybridflow.tracing.replica_axes import outside_replicas
+
+if TYPE_CHECKING:
+    from hybridflow.core.shape import Shape
 
 
 def _noting(build: Callable[..., Any]) -> Callable[..., Any]:
@@ -132,7 +135,7 @@ class Layer(Module, Configured):
         input_shape: Any = None,
         input_dim: int | None = None,
         batch_input_shape: Any = None,
-        activity_regularizer: Any = None,
+        activity_regularizer: Identifier = None,
     ) -> None:
         self.trainable = trainable
         self._mark = layer_context.Mark()
@@ -322,7 +325,7 @@ class Layer(Module, Configured):
         if not isinstance(value, (Tensor, Variable, Symbol)):
             raise ArgumentTypeError(self.name, f"the input is {_what_is(value)}; {wanted}.")
 
-    def _cast(self, value: Any) -> Any:
+    def _cast(self, value: Any) -> Tensor:
         if not dtypes.is_float(value.dtype) or value.dtype == self._dtype:
             return value
         cast = astype(value, self._dtype)
@@ -463,7 +466,7 @@ class Layer(Module, Configured):
         not."""
         return self._connection().result()
 
-    def _connection(self) -> Any:
+    def _connection(self) -> Call:
         calls = self.__dict__.get("_calls")
         if not calls:
             raise ArgumentError(self.name, "the layer has not been called with hf.Input, or what was made of it.")
@@ -555,7 +558,7 @@ def check_last_extent(layer: Layer, value: Any, wanted: int, name: str = "input"
         raise ShapeError(layer.name, f"the {name} is {value.type}; the layer was built for a last extent of {wanted}.")
 
 
-def last_extent(layer: Layer, shape: Any) -> int:
+def last_extent(layer: Layer, shape: Shape | tuple[int | None, ...]) -> int:
     """The last extent of an input's shape.  Raises ShapeError, which names the layer, where there is none, or it is
     not known."""
     if not isinstance(shape, tuple) or not shape or shape[-1] is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from string import ascii_lowercase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.array.creation import ones
 from hybridflow.array.elementwise import add, divide, logical_or, maximum, minimum, multiply, subtract
@@ -16,6 +16,9 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.errors import ArgumentError, AxisError, ShapeError
 from hybridflow.layers.layer import Layer
 from hybridflow.nn.functional import l2_normalize
+
+if TYPE_CHECKING:
+    from hybridflow.core.tensor import Tensor
 
 
 class Merge(Layer):
@@ -206,7 +209,7 @@ class Concatenate(Merge):
         super().__init__(**options)
         self.axis = axis
 
-    def merged(self, inputs: Sequence[Any]) -> Any:
+    def merged(self, inputs: Sequence[Any]) -> Tensor:
         return concat(list(inputs), axis=self.axis)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
@@ -259,7 +262,7 @@ class Dot(Merge):
         out = einsum(f"{''.join(of_x)},{''.join(of_y)}->{''.join(left)}", x, y)
         return expand_dims(out, axis=1) if out.ndim == 1 else out
 
-    def _axis(self, x: Any, axis: int) -> int:
+    def _axis(self, x: Tensor, axis: int) -> int:
         if not -x.ndim <= axis < x.ndim or axis % x.ndim == 0:
             raise AxisError(self.name, f"axis {axis} of {x.type} must be one behind the batch.")
         return axis % int(x.ndim)
@@ -268,14 +271,14 @@ class Dot(Merge):
         return None
 
 
-def _with_axes(x: Any, count: int) -> Any:
+def _with_axes(x: Tensor, count: int) -> Any:
     """``x`` with new axes behind the first, ``count`` in all."""
     for _ in range(count - x.ndim):
         x = expand_dims(x, axis=1)
     return x
 
 
-def _full_mask(x: Any, mask: Any) -> Any:
+def _full_mask(x: Tensor, mask: Any) -> Any:
     """A mask of the shape of ``x``: all True without one."""
     if mask is None:
         return ones(x.shape, dtype=dtypes.bool_)

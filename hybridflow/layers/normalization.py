@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.array.elementwise import rsqrt, square, where
 from hybridflow.array.reductions import mean, sum
@@ -15,6 +15,10 @@ from hybridflow.errors import ArgumentError, AxisError, ShapeError
 from hybridflow.layers.layer import Layer
 from hybridflow.nn.functional import l2_normalize, layer_norm, rms_norm
 from hybridflow.tracing.replica_axes import over_replicas
+
+if TYPE_CHECKING:
+    from hybridflow.core.tensor import Tensor
+    from hybridflow.core.type_aliases import Identifier
 
 
 class _Affine(Layer):
@@ -29,12 +33,12 @@ class _Affine(Layer):
         epsilon: float,
         center: bool,
         scale: bool,
-        beta_initializer: Any = "zeros",
-        gamma_initializer: Any = "ones",
-        beta_regularizer: Any = None,
-        gamma_regularizer: Any = None,
-        beta_constraint: Any = None,
-        gamma_constraint: Any = None,
+        beta_initializer: Identifier = "zeros",
+        gamma_initializer: Identifier = "ones",
+        beta_regularizer: Identifier = None,
+        gamma_regularizer: Identifier = None,
+        beta_constraint: Identifier = None,
+        gamma_constraint: Identifier = None,
         **options: Any,
     ) -> None:
         super().__init__(**options)
@@ -46,7 +50,7 @@ class _Affine(Layer):
         self.gamma = self._weight("gamma", shape, autocast=False) if self.scale else None
         self.beta = self._weight("beta", shape, autocast=False) if self.center else None
 
-    def _scaled(self, centred: Any, variance: Any, shape: Sequence[int]) -> Any:
+    def _scaled(self, centred: Tensor, variance: Tensor, shape: Sequence[int]) -> Tensor:
         """``centred / sqrt(variance + epsilon)`` times gamma plus beta, which are reshaped to ``shape``."""
         inverse = rsqrt(variance + self.epsilon)
         if self.gamma is not None:
@@ -88,7 +92,7 @@ class LayerNormalization(_Affine, one_tensor=True):
     def build(self, input_shape: Any) -> None:
         self._make_affine([input_shape[axis] for axis in _axes(self, self.axis, input_shape)])
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         axes = _axes(self, self.axis, inputs.shape)
         for weight in (self.gamma, self.beta):
             _check_extents(self, inputs, axes, weight)
@@ -147,7 +151,7 @@ class UnitNormalization(Layer, one_tensor=True):
         super().__init__(**options)
         self.axis = axis if isinstance(axis, int) else tuple(axis)
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         return l2_normalize(inputs, self.axis, 1e-24)
 
 
@@ -253,10 +257,10 @@ class BatchNormalization(_Affine, one_tensor=True):
         epsilon: float = 1e-3,
         center: bool = True,
         scale: bool = True,
-        beta_initializer: Any = "zeros",
-        gamma_initializer: Any = "ones",
-        moving_mean_initializer: Any = "zeros",
-        moving_variance_initializer: Any = "ones",
+        beta_initializer: Identifier = "zeros",
+        gamma_initializer: Identifier = "ones",
+        moving_mean_initializer: Identifier = "zeros",
+        moving_variance_initializer: Identifier = "ones",
         *arguments: Any,
         synchronized: bool = False,
         **options: Any,
@@ -276,7 +280,7 @@ class BatchNormalization(_Affine, one_tensor=True):
         self.moving_mean = self._weight("moving_mean", channels, **wide)
         self.moving_variance = self._weight("moving_variance", channels, **wide)
 
-    def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
+    def call(self, inputs: Tensor, training: bool | None = None, mask: Tensor | None = None) -> Any:
         axis = _axes(self, self.axis, inputs.shape)[0]
         x = cast(inputs, dtypes.compute_dtype(inputs.dtype))
         shape: list[Any] = [1] * x.ndim
@@ -296,11 +300,11 @@ class BatchNormalization(_Affine, one_tensor=True):
         variable.assign(variable * self.momentum + reshape(value, variable.shape) * (1 - self.momentum))
 
 
-def _of_batch(x: Any, over: tuple[int, ...], mask: Any, stage: str, synchronized: bool) -> tuple[Any, Any, Any]:
+def _of_batch(x: Tensor, over: tuple[int, ...], mask: Any, stage: str, synchronized: bool) -> tuple[Any, Any, Any]:
     """``x`` less its mean, the mean, and the variance, over axes whose extents become 1; ``synchronized``: those of the
     batches of all replicas of a strategy."""
 
-    def all_of(value: Any, reduce: str) -> Any:
+    def all_of(value: Any, reduce: str) -> Tensor:
         return over_replicas(value, reduce) if synchronized else value
 
     if mask is None:
@@ -317,7 +321,7 @@ def _of_batch(x: Any, over: tuple[int, ...], mask: Any, stage: str, synchronized
     return centred, average, all_of(sum(where(there, square(centred), 0), over, keepdims=True), "sum") / count
 
 
-def _check_extents(layer: Layer, inputs: Any, axes: Sequence[int], weight: Variable | None) -> None:
+def _check_extents(layer: Layer, inputs: Tensor, axes: Sequence[int], weight: Variable | None) -> None:
     """Raise ShapeError, which names the layer, where the extents of axes are not those of a weight."""
     if weight is not None and tuple(inputs.shape[axis] for axis in axes) != tuple(weight.shape):
         built = f"{weight.shape[0]} channels" if len(axes) == 1 else f"the extents {weight.shape} of the axes {axes}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.array.elementwise import astype
 from hybridflow.array.selection import repeat
@@ -11,13 +11,16 @@ from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.layers.window_arguments import WindowLayer
 from hybridflow.nn.image_resize import SAMPLERS, resized
 
+if TYPE_CHECKING:
+    from hybridflow.core.tensor import Tensor
+
 
 class _ZeroPadding(WindowLayer, one_tensor=True):
     def __init__(self, padding: Any = 1, data_format: str | None = None, **options: Any) -> None:
         super().__init__(data_format, **options)
         self.padding = self._pairs(padding, "padding")
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         self._check(inputs)
         return pad(inputs, self._around(self.padding))
 
@@ -73,7 +76,7 @@ class _Cropping(WindowLayer, one_tensor=True):
         super().__init__(data_format, **options)
         self.cropping = self._pairs(cropping, "cropping")
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         self._check(inputs)
         cuts = self._around(self.cropping)
         for axis, (before, after) in enumerate(cuts):
@@ -146,7 +149,7 @@ class _UpSampling(WindowLayer, one_tensor=True):
         super().__init__(data_format, **options)
         self.size = self._each(size, "size")
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         self._check(inputs)
         first = 1 if self.data_format == "channels_last" else 2
         for axis, times in enumerate(self.size, first):
@@ -194,7 +197,7 @@ class UpSampling2D(_UpSampling):
             )
         self.interpolation = interpolation
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         if self.interpolation == "nearest":
             return super().call(inputs)
         self._check(inputs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.array.elementwise import where
 from hybridflow.array.reductions import max, mean, sum
@@ -12,6 +12,10 @@ from hybridflow.errors import ArgumentError
 from hybridflow.layers.layer import Layer
 from hybridflow.layers.window_arguments import WindowLayer, check_ndim
 from hybridflow.nn.pooling import average, largest
+
+if TYPE_CHECKING:
+    from hybridflow.core.tensor import Tensor
+    from hybridflow.core.type_aliases import PerAxis
 
 
 class _GlobalPooling(Layer):
@@ -37,13 +41,13 @@ class _GlobalPooling(Layer):
 
 
 class _GlobalAverage(_GlobalPooling, one_tensor=True):
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         self._check(inputs)
         return mean(inputs, self._axes, keepdims=self.keepdims)
 
 
 class _GlobalMax(_GlobalPooling, one_tensor=True):
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         self._check(inputs)
         return max(inputs, self._axes, keepdims=self.keepdims)
 
@@ -64,7 +68,7 @@ class GlobalAveragePooling1D(_GlobalPooling, one_tensor=True):
 
     _places = 1
 
-    def call(self, inputs: Any, mask: Any = None) -> Any:
+    def call(self, inputs: Any, mask: Tensor | None = None) -> Any:
         self._check(inputs)
         if mask is None:
             return mean(inputs, self._axes, keepdims=self.keepdims)
@@ -156,8 +160,8 @@ class _Pooling(WindowLayer):
 
     def __init__(
         self,
-        pool_size: Any = 2,
-        strides: Any = None,
+        pool_size: PerAxis = 2,
+        strides: PerAxis | None = None,
         padding: str = "valid",
         data_format: str | None = None,
         **options: Any,
@@ -172,13 +176,13 @@ class _Pooling(WindowLayer):
 
 
 class _MaxPooling(_Pooling, one_tensor=True):
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         self._check(inputs)
         return largest(self.name, inputs, *self._arguments())
 
 
 class _AveragePooling(_Pooling, one_tensor=True):
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         self._check(inputs)
         return average(self.name, inputs, *self._arguments())
 

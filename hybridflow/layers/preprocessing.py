@@ -40,7 +40,7 @@ class Rescaling(Layer, one_tensor=True):
         super().__init__(**options)
         self.scale, self.offset = scale, offset
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         return astype(inputs, self.compute_dtype) * self.scale + self.offset
 
 
@@ -125,7 +125,7 @@ class Normalization(Layer, one_tensor=True):
         self.adapt_mean.assign(total.astype("f4"))
         self.adapt_variance.assign((squares / count).astype("f4"))
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         mean, variance = self._statistics()
         deviation = maximum(sqrt(astype(variance, inputs.dtype)), 1e-7)
         mean = astype(mean, inputs.dtype)
@@ -166,7 +166,7 @@ class CategoryEncoding(Layer, one_tensor=True):
             )
         self.output_mode = output_mode
 
-    def call(self, inputs: Any, count_weights: Any = None) -> Any:
+    def call(self, inputs: Tensor, count_weights: Any = None) -> Any:
         if count_weights is not None and self.output_mode != "count":
             raise ArgumentError(self.name, f"count_weights are for output_mode 'count', not {self.output_mode!r}.")
         numbers = astype(inputs, dtypes.int64)
@@ -232,7 +232,7 @@ class Discretization(Layer, one_tensor=True):
         if sorted(self.bin_boundaries) != self.bin_boundaries or not self.bin_boundaries:
             raise ArgumentError(self.name, f"bin_boundaries is {bin_boundaries!r}; they must be numbers that rise.")
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         if not self.bin_boundaries:
             raise ArgumentError(self.name, "there are no boundaries yet; call adapt first.")
         x = (
@@ -270,7 +270,7 @@ class RandomFlip(Layer, one_tensor=True):
         self.mode, self.seed = mode, seed
         self.generator = None if seed is None else random.Generator(seed)
 
-    def call(self, inputs: Any, training: bool | None = True) -> Any:
+    def call(self, inputs: Tensor, training: bool | None = True) -> Any:
         if inputs.ndim not in (3, 4):
             raise ShapeError(self.name, f"the input is {inputs.type}; it must be [batch, rows, columns, channels].")
         if not training:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.array.creation import zeros, zeros_like
 from hybridflow.array.elementwise import add, divide, multiply, where
@@ -17,6 +17,9 @@ from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 from hybridflow.layers import cells
 from hybridflow.layers.layer import Layer, as_layer, describe
 from hybridflow.layers.wrapper import Wrapper
+
+if TYPE_CHECKING:
+    from hybridflow.core.tensor import Tensor
 
 
 class RNN(Layer, one_tensor=True):
@@ -132,14 +135,14 @@ class RNN(Layer, one_tensor=True):
             raise ArgumentError(self.name, f"there are {len(states)} initial states; the cell has {count}.")
         return [self._converted(state) for state in states]
 
-    def _scan(self, inputs: Any, states: list[Any], mask: Any, training: bool | None) -> tuple[Any, Any, list[Any]]:
+    def _scan(self, inputs: Any, states: list[Tensor], mask: Any, training: bool | None) -> tuple[Any, Any, list[Any]]:
         """The outputs step by step if these are asked for, the last output, and the last states."""
         project, step = cells.prepared(self.cell, inputs.shape[0], training)
         sequence = project(moveaxis(inputs, 1, 0))
         output = zeros((inputs.shape[0], *cells.output_shape(self.cell)), dtype=self.compute_dtype)
         carried = Nest([output, states], "the states")
 
-        def iteration(values: Any, slices: Any) -> tuple[list[Any], list[Any]]:
+        def iteration(values: Any, slices: Sequence[Tensor]) -> tuple[list[Any], list[Any]]:
             before, old = carried.filled(values)
             out, new = step(slices[0], old)
             new = new if isinstance(new, (list, tuple)) else [new]
@@ -313,7 +316,7 @@ class Bidirectional(Layer, one_tensor=True):
 
     def __init__(
         self,
-        layer: Any,
+        layer: Layer,
         merge_mode: str | None = "concat",
         weights: Any = None,
         backward_layer: Any = None,
@@ -375,7 +378,7 @@ class Bidirectional(Layer, one_tensor=True):
             return (*merged, *states)
         return (merged, *states) if self.return_state else merged
 
-    def _merged(self, one: Any, other: Any) -> Any:
+    def _merged(self, one: Tensor, other: Tensor) -> Any:
         if self.merge_mode is None:
             return one, other
         if self.merge_mode == "concat":
@@ -448,6 +451,6 @@ class TimeDistributed(Wrapper, one_tensor=True):
         return concat([expand_dims(first, axis=1), moveaxis(stacks, 0, 1)], axis=1)
 
 
-def _joined(x: Any, count: Any) -> Any:
+def _joined(x: Tensor, count: int) -> Any:
     """``[batch, steps, ...]`` to ``[batch * steps, ...]``."""
     return reshape(x, (count, *x.shape[2:]))

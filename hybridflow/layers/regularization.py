@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.array import random
 from hybridflow.array.elementwise import where
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.layers.layer import Layer, check_rate
 from hybridflow.layers.window_arguments import format_of
+
+if TYPE_CHECKING:
+    from hybridflow.core.tensor import Tensor
 
 
 class _Noise(Layer, one_tensor=True):
@@ -22,7 +25,7 @@ class _Noise(Layer, one_tensor=True):
         self.seed = seed
         self.generator = None if seed is None else random.Generator(seed)
 
-    def call(self, inputs: Any, training: bool | None = None) -> Any:
+    def call(self, inputs: Tensor, training: bool | None = None) -> Any:
         if not training:
             return inputs
         return self.disturbed(inputs, self.generator or random.global_generator())

@@ -25,7 +25,7 @@ class Wrapper(Layer):
     [[6.]]
     """
 
-    def __init__(self, layer: Any, **options: Any) -> None:
+    def __init__(self, layer: Layer, **options: Any) -> None:
         super().__init__(**options)
         self.layer = as_layer(layer)
         if not isinstance(self.layer, Layer):

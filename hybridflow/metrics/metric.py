@@ -265,7 +265,7 @@ def total_of(values: Tensor) -> Tensor:
     return cast(sum(values), dtypes.float64)
 
 
-def ratio(over: Any, under: Any) -> Tensor:
+def ratio(over: Tensor, under: Any) -> Tensor:
     """The quotient, 0 where there is nothing below."""
     nothing = equal(under, 0)
     return where(nothing, zeros_like(over), divide(over, where(nothing, 1.0, under)))

@@ -307,7 +307,7 @@ def _is_array(value: Any) -> bool:
     )
 
 
-def _as_arrays(value: Any) -> Any:
+def _as_arrays(value: Any) -> np.ndarray | None:
     """The same with NumPy's arrays, which lists of numbers become too; a table of pandas is one."""
     if value is None:
         return None
@@ -354,7 +354,7 @@ def _cutter(value: Any) -> Callable[[Any], Any]:
     return lambda rows: pytree.unflatten(structure, [_cut(leaf, rows) for leaf in leaves])
 
 
-def _cut(array: np.ndarray, rows: Any) -> np.ndarray:
+def _cut(array: np.ndarray, rows: np.ndarray | slice) -> np.ndarray:
     return array[rows] if isinstance(rows, slice) else array.take(rows, axis=0)
 
 

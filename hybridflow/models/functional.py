@@ -11,7 +11,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError
 from hybridflow.layers.functional_graph import InputLayer
 from hybridflow.layers.keras_tensor import Call, Symbol
-from hybridflow.layers.layer import as_layer, describe
+from hybridflow.layers.layer import Layer, as_layer, describe
 from hybridflow.layers.naming import settle
 from hybridflow.models.inputs import fitting
 from hybridflow.models.model import Model
@@ -54,7 +54,7 @@ class Functional(Model):
         self.output_names = _unique([symbol.name for symbol in self.outputs])
         self.built = True
 
-    layers: list[Any] = []
+    layers: list[Layer] = []
     _without_variables = Model._without_variables | {"_graph", "_places", "_plan"}
 
     def _cast(self, value: Any) -> Any:

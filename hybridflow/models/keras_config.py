@@ -137,7 +137,7 @@ def _dtype(name: Any) -> Any:
     return name
 
 
-def _layer(description: Mapping[str, Any], objects: dict[str, Any], depth: int) -> Any:
+def _layer(description: Mapping[str, Any], objects: dict[str, Any], depth: int) -> Layer:
     """A layer, or a model within the model."""
     name = description.get("class_name")
     if name in _MODELS:
@@ -342,7 +342,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _operation(description: Mapping[str, Any], objects: dict[str, Any], depth: int) -> Any:
+def _operation(description: Mapping[str, Any], objects: dict[str, Any], depth: int) -> Layer | Callable[..., Any]:
     """What a node of the graph calls: a layer, or one of Keras's operations, of which graphs have nodes, too."""
     module = str(description.get("module", ""))
     if not module.startswith(("keras.src.ops", "keras.ops")):

@@ -59,7 +59,7 @@ class Sequential(Model):
         self.layers.append(layer)
         self._steps_anew()
 
-    def _connect(self, layer: Any) -> None:
+    def _connect(self, layer: Layer) -> None:
         """Build a layer for what the one before it gives."""
         last = self._ends[-1] if self._ends else self._start
         if not isinstance(layer, Layer) or not isinstance(last, Symbol):

@@ -30,6 +30,8 @@ from hybridflow.module import Module
 from hybridflow.tracing.replica_axes import replica_count
 
 if TYPE_CHECKING:
+    from hybridflow.optimizers.optimizer import Optimizer
+
     _Base = Layer
 else:
     _Base = object  # beside which ``Model`` has that class
@@ -113,7 +115,7 @@ class Trainer(_Base):
         return self._compiled is not None
 
     @property
-    def optimizer(self) -> Any:
+    def optimizer(self) -> Optimizer:
         """The optimizer that ``compile`` was given."""
         return self._settings.optimizer
 
@@ -529,7 +531,7 @@ class CompileSettings:
 
     def __init__(
         self,
-        optimizer: Any,
+        optimizer: Optimizer,
         loss: CompiledLoss | None,
         metrics: CompiledMetrics,
         steps_per_execution: int,

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hybridflow.compiler.ir import dtypes
-from hybridflow.compiler.ir.types import TensorType, is_static
+from hybridflow.compiler.ir.types import Extent, TensorType, is_static
 from hybridflow.compiler.ops import convolution as ops
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.type_aliases import ArrayLike, PerAxis
@@ -352,7 +352,7 @@ def _operands(stage: str, input: ArrayLike, filters: ArrayLike, axes: int) -> tu
 
 
 def _geometry(
-    stage: str, x: Tensor, extents: Any, f: Tensor, strides: Any, padding: Any, dilations: Any, first: bool
+    stage: str, x: Tensor, extents: Any, f: Tensor, strides: PerAxis, padding: Any, dilations: PerAxis, first: bool
 ) -> dict[str, Any]:
     """The attributes of the op for images with those extents."""
     axes = f.ndim - 2
@@ -466,7 +466,7 @@ def transposed(
 
 
 def _output_extents(
-    stage: str, output_shape: Any, axes: int, count: Any, outputs: Any, data_format: str | None
+    stage: str, output_shape: Any, axes: int, count: Extent, outputs: Any, data_format: str | None
 ) -> Sequence[Any]:
     shape = to_shape(output_shape, stage)
     first = channels_first(stage, axes, data_format)

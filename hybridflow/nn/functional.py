@@ -342,7 +342,11 @@ def moments(x: ArrayLike, axis: AxisLike, keepdims: bool = False) -> tuple[Tenso
 
 @operation
 def layer_norm(
-    x: ArrayLike, scale: Any = None, offset: Any = None, axis: AxisLike = -1, epsilon: float = 1e-5
+    x: ArrayLike,
+    scale: Any = None,
+    offset: ArrayLike | None = None,
+    axis: AxisLike = -1,
+    epsilon: float = 1e-5,
 ) -> Tensor:
     """Layer normalization: ``(x - mean) / sqrt(variance + epsilon) * scale + offset``, with mean and variance over
     ``axis``.
@@ -372,7 +376,7 @@ def layer_norm(
 
 
 @operation
-def rms_norm(x: Any, scale: Any = None, axis: Any = -1, epsilon: float = 1e-6) -> Tensor:
+def rms_norm(x: ArrayLike, scale: Any = None, axis: AxisLike = -1, epsilon: float = 1e-6) -> Tensor:
     """RMS normalization: ``x / sqrt(mean(x**2) + epsilon) * scale``, with the mean over ``axis``.
 
     Args:

@@ -284,7 +284,7 @@ def _over_windows(combine: Callable[[Any, Any], Tensor], x: Tensor, size: Each, 
     return x
 
 
-def _geometry(stage: str, x: Tensor, extents: Any, ksize: Any, strides: Any, padding: Any, first: bool) -> Any:
+def _geometry(stage: str, x: Tensor, extents: Any, ksize: Any, strides: PerAxis, padding: Any, first: bool) -> Any:
     axes = len(extents)
     size, step = each(stage, "ksize", ksize, axes, first), each(stage, "strides", strides, axes, first)
     low, high = padding_of(stage, padding, extents, size, step, (1,) * axes, first)

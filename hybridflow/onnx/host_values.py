@@ -44,7 +44,7 @@ def plain(array: np.ndarray) -> np.ndarray:
     return array.astype(np.int64)
 
 
-def computed(op: str, version: int, values: Sequence[Any], attributes: dict[str, Any]) -> Any:
+def computed(op: str, version: int, values: Sequence[Any], attributes: dict[str, Any]) -> np.ndarray | None:
     """The result of an operator of known values; None where it is to be computed with tensors."""
     rule = RULES.get(op)
     if rule is None or not all(value is None or is_host(value) for value in values):
@@ -159,7 +159,7 @@ def _size(version: int, a: Any) -> Any:
 
 
 @rule("Reshape")
-def _reshape(version: int, a: Any, shape: Any = None, allowzero: int = 0) -> Any:
+def _reshape(version: int, a: np.ndarray, shape: np.ndarray | None = None, allowzero: int = 0) -> Any:
     if shape is None or shape.dtype == object:
         return None
     wanted = [a.shape[k] if n == 0 and not allowzero else int(n) for k, n in enumerate(shape)]
@@ -167,7 +167,7 @@ def _reshape(version: int, a: Any, shape: Any = None, allowzero: int = 0) -> Any
 
 
 @rule("Squeeze")
-def _squeeze(version: int, a: Any, axes: Any = None) -> Any:
+def _squeeze(version: int, a: np.ndarray, axes: np.ndarray | None = None) -> np.ndarray:
     return np.squeeze(a, None if axes is None else tuple(int(n) for n in np.asarray(axes).reshape(-1)))
 
 
@@ -183,12 +183,12 @@ def _flatten(version: int, a: Any, axis: int = 1) -> Any:
 
 
 @rule("Concat")
-def _concat(version: int, *arrays: Any, axis: int = 1) -> Any:
+def _concat(version: int, *arrays: np.ndarray, axis: int = 1) -> np.ndarray:
     return np.concatenate(arrays, axis)
 
 
 @rule("Gather")
-def _gather(version: int, a: Any, indices: Any, axis: int = 0) -> Any:
+def _gather(version: int, a: np.ndarray, indices: np.ndarray, axis: int = 0) -> Any:
     if indices.dtype == object:
         return None
     return np.asarray(np.take(a, indices, axis=axis))
@@ -220,7 +220,7 @@ def slice_of(start: Any, end: Any, step: int) -> slice:
 
 
 @rule("Expand")
-def _expand(version: int, a: Any, shape: Any) -> Any:
+def _expand(version: int, a: np.ndarray, shape: np.ndarray) -> np.ndarray | None:
     if shape.dtype == object:
         return None
     wanted = np.broadcast_shapes(a.shape, tuple(int(n) for n in shape))
@@ -236,7 +236,7 @@ def _constant_of_shape(version: int, shape: Any, value: Any = None) -> Any:
 
 
 @rule("Range")
-def _range(version: int, start: Any, limit: Any, delta: Any) -> Any:
+def _range(version: int, start: np.ndarray, limit: np.ndarray, delta: np.ndarray) -> Any:
     if any(part.dtype.kind not in "iu" for part in (start, limit, delta)) or delta.reshape(()) == 0:
         return None
     first, last, step = (int(part.reshape(())) for part in (start, limit, delta))

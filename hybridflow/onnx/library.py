@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from types import ModuleType
 
 
 @functools.cache
-def onnx() -> Any:
+def onnx() -> ModuleType:
     """The package, with those of its modules that are used.  Raises ImportError that says how to install it."""
     try:
         import onnx

@@ -6,7 +6,7 @@ import collections
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,10 @@ from hybridflow.onnx.element_types import element_of
 from hybridflow.onnx.library import onnx
 from hybridflow.saved.saving import program_of
 from hybridflow.tracing.trace import State
+
+if TYPE_CHECKING:
+    from hybridflow.compiler.ir.types import Extent, TensorType
+
 
 OPSETS = (13, 24)  # the oldest and the newest that is written
 _VERSION = {13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 24: 11}  # of the format
@@ -713,7 +717,7 @@ def _pad(w: Writer, node: Node) -> str:
     return name if all(n == 0 for n in pads) else w.emit("Pad", name, w.extents(pads), fill)
 
 
-def _apart(w: Writer, name: str, shape: Sequence[Any], axis: int, more: int, fill: str) -> str:
+def _apart(w: Writer, name: str, shape: Sequence[Extent], axis: int, more: int, fill: str) -> str:
     """Elements of an axis with so many others between them."""
     ndim = len(shape)
     name = w.emit("Unsqueeze", name, w.integers(axis + 1))
@@ -957,7 +961,7 @@ def _subgraph(w: Writer, name: str, nodes: list[Any], inputs: Sequence[Any], out
     return onnx().helper.make_graph(nodes, name, list(inputs), list(outputs))
 
 
-def _typed(name: str, type: Any) -> Any:
+def _typed(name: str, type: TensorType) -> Any:
     shape = [n if isinstance(n, int) else None for n in type.shape]
     return onnx().helper.make_tensor_value_info(name, element_of(np.dtype(type.dtype)), shape)
 

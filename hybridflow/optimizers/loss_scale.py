@@ -73,7 +73,7 @@ class LossScaleOptimizer(Optimizer):
             )
             self.step_counter = Variable(0, trainable=False, dtype=dtypes.int64, name="step_counter")
 
-    def scale_loss(self, loss: Any) -> Any:
+    def scale_loss(self, loss: Any) -> Tensor:
         """The loss times the present factor: what gradients are to be taken of."""
         return multiply(self.inner_optimizer.scale_loss(loss), self.dynamic_scale)
 

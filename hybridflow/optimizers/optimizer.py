@@ -318,7 +318,7 @@ class Optimizer(Configured):
 
     # Updates
 
-    def scale_loss(self, loss: Any) -> Any:
+    def scale_loss(self, loss: Any) -> Tensor:
         """What gradients are to be taken of: the loss, times ``loss_scale_factor`` if that is given; see also
         ``hf.mixed_precision.LossScaleOptimizer``."""
         return loss if self.loss_scale_factor is None else multiply(loss, self.loss_scale_factor)
@@ -361,7 +361,7 @@ class Optimizer(Configured):
         variables = list(var_list)
         self._apply(tape.gradient(loss, variables), variables)
 
-    def _apply(self, gradients: Sequence[Any], variables: Sequence[Any]) -> None:
+    def _apply(self, gradients: Sequence[Any], variables: Sequence[Variable]) -> None:
         pairs = self._pairs(gradients, variables)
         pairs = list(zip(_of_all_replicas([g for g, _ in pairs]), [v for _, v in pairs]))
         if any(id(v) not in self._state.slots for _, v in pairs):
@@ -388,7 +388,7 @@ class Optimizer(Configured):
                 share_out(variable, self._state.slots[id(variable)], share)
 
     def _pairs(
-        self, gradients: Sequence[Any], variables: Sequence[Any]
+        self, gradients: Sequence[Any], variables: Sequence[Variable]
     ) -> list[tuple[Tensor | IndexedSlices, Variable]]:
         """The gradients that there are, as tensors or rows, each with its variable."""
         stage, result, seen = type(self).__name__, [], set()

@@ -10,7 +10,7 @@ from typing import Any
 
 from hybridflow.checkpoint import files
 from hybridflow.compiler.index.bounds_proofs import check_in_bounds, with_conditions
-from hybridflow.compiler.ir.graph import Graph, Role
+from hybridflow.compiler.ir.graph import Graph, Node, Role
 from hybridflow.compiler.ir.text import parse
 from hybridflow.compiler.ir.types import is_static
 from hybridflow.compiler.ops import TABLE
@@ -92,7 +92,7 @@ def _sources(graph: Graph, told: dict[str, Any], variables: list[Variable], cons
     return [_source(node, source, variables, constants) for node, source in pairs]
 
 
-def _source(node: Any, source: Any, variables: list[Variable], constants: _Constants) -> Any:
+def _source(node: Node, source: Any, variables: list[Variable], constants: _Constants) -> Any:
     """What an input of a graph is: None for an argument, else a variable or a constant of the file.
 
     Raises ValueError, IndexError or KeyError where the file does not say it.

@@ -8,7 +8,7 @@ import json
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +31,10 @@ from hybridflow.saved.loading import Loaded
 from hybridflow.saved.shape_variants import shape_variants
 from hybridflow.saved.structure_json import packed
 from hybridflow.tracing.trace import State
+
+if TYPE_CHECKING:
+    from hybridflow.layers.layer import Layer
+
 
 _OPEN = 2  # of so many open extents each combination of 0, 1 and more has a program of its own
 _SEVERAL = 4  # of so many each one of 1 and more
@@ -181,7 +185,7 @@ def _of_call(obj: Any, input_signature: Sequence[Any]) -> ConcreteFunction:
     return concrete
 
 
-def _concrete(function: Any, what: str) -> list[Any]:
+def _concrete(function: Any, what: str) -> list[ConcreteFunction]:
     """Concrete functions, or the programs of a function that was loaded from a file."""
     if isinstance(function, ConcreteFunction):
         return [function]
@@ -246,7 +250,7 @@ def of_model(model: Any) -> ConcreteFunction:
     return _call_of(model).get_concrete_function(pytree.unflatten(structure, specs))
 
 
-def _call_of(model: Any) -> Function:
+def _call_of(model: Layer) -> Function:
     return function(lambda inputs: model(inputs, training=False), name=model.name)
 
 

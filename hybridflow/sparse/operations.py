@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.ops import type_rules
 from hybridflow.core.promotion import default_int, promote
 from hybridflow.core.tensor import Tensor
-from hybridflow.core.type_aliases import DTypeLike
+from hybridflow.core.type_aliases import ArrayLike, AxisLike, DTypeLike
 from hybridflow.eager.operands import as_tensor, cast, filled, from_numpy, reshape_to
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, entered
 from hybridflow.ragged import row_of_each
@@ -34,14 +35,14 @@ def _sparse(stage: str, value: Any, what: str = "the operand") -> Any:
     return value
 
 
-def _format(stage: str, name: Any) -> str:
+def _format(stage: str, name: str) -> str:
     if name not in ("coo", "csr"):
         raise ArgumentError(stage, f"format is {name!r}. Expected 'coo' or 'csr'.")
     return str(name)
 
 
 @entered
-def from_dense(x: Any, format: str = "coo") -> Any:
+def from_dense(x: ArrayLike, format: str = "coo") -> Any:
     """The sparse tensor of the elements that are not zero, in row-major order.
 
     Args:
@@ -185,7 +186,7 @@ def _adjoint(x: Any) -> Any:
 
 
 @entered
-def sddmm(pattern: Any, x: Any, y: Any) -> Any:
+def sddmm(pattern: SparseBase, x: Any, y: Any) -> Any:
     """Sampled dense-dense product: the elements of ``x @ y.T`` at the entries of a sparse matrix.
 
     The whole product is never made.
@@ -341,7 +342,7 @@ def reduce_sum(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 @entered
-def reduce_max(x: Any, axis: Any = -1) -> Tensor:
+def reduce_max(x: SparseBase, axis: AxisLike = -1) -> Tensor:
     """The largest entry of each line along an axis, as a dense tensor; elements that are no entries play no part.
 
     Args:
@@ -363,7 +364,7 @@ def reduce_max(x: Any, axis: Any = -1) -> Tensor:
 
 
 @entered
-def reduce_min(x: Any, axis: Any = -1) -> Tensor:
+def reduce_min(x: SparseBase, axis: AxisLike = -1) -> Tensor:
     """The smallest entry of each line along an axis, as a dense tensor; elements that are no entries play no part.
 
     Args:
@@ -384,7 +385,7 @@ def reduce_min(x: Any, axis: Any = -1) -> Tensor:
     return _extreme("sparse.reduce_min", x, axis, segment_min)
 
 
-def _extreme(stage: str, x: Any, axis: Any, fold: Any) -> Tensor:
+def _extreme(stage: str, x: Any, axis: Any, fold: Callable[..., Any]) -> Tensor:
     coo = _sparse(stage, x).to_coo()
     along = type_rules.axis(stage, coo.outline.type.with_shape(coo.shape), axis)
     left = [k for k in range(coo.ndim) if k != along]
@@ -393,7 +394,7 @@ def _extreme(stage: str, x: Any, axis: Any, fold: Any) -> Tensor:
 
 
 @entered
-def add(a: Any, b: Any) -> Any:
+def add(a: SparseBase, b: Any) -> Any:
     """The sum of two sparse tensors, or of a sparse and a dense one.
 
     Args:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -43,6 +43,10 @@ from hybridflow.runtime.calls.variable_locks import run_in_place, set_all, with_
 from hybridflow.tracing.effect_token import ORDER, renumbered
 from hybridflow.tracing.symbolic_tensor import SymbolicTensor
 from hybridflow.tracing.trace import State, Trace
+
+if TYPE_CHECKING:
+    from hybridflow.compiler.ir.build import Value
+
 
 # Where a program runs: the name of a device, or, where it takes several, where its inputs lie.
 Where = str | tuple[InputPlacement, ...]
@@ -536,7 +540,7 @@ class CompiledTrace:
         return result
 
 
-def _reads_after_write(sources: Sequence[Any]) -> Iterator[_ReadAfterWrite]:
+def _reads_after_write(sources: Sequence[Value | State | None]) -> Iterator[_ReadAfterWrite]:
     for i, source in enumerate(sources):
         if isinstance(source, State):  # one that has its first value again may have been read in between
             for value in source.reads:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.compiler.ir.dtypes import is_inexact
 from hybridflow.compiler.ir.graph import Graph, Node, Role, parameter
@@ -23,6 +23,9 @@ from hybridflow.eager.dispatch import builder
 from hybridflow.errors import TraceError
 from hybridflow.tracing.symbolic_tensor import SymbolicTensor
 from hybridflow.tracing.trace import Trace
+
+if TYPE_CHECKING:
+    from hybridflow.compiler.ir.types import TensorType
 
 
 class CapturedVariable:
@@ -65,7 +68,7 @@ class SubTrace(Trace):
         """Record into the trace around the region, for the length of a block."""
         return resumed(self._around)
 
-    def carry(self, type: Any, name: str) -> SymbolicTensor:
+    def carry(self, type: TensorType, name: str) -> SymbolicTensor:
         """An input of the region's own.  It stays that input, even where its elements are assigned to."""
         tensor = SymbolicTensor(self._input(type, name, Role.ARGUMENT, None), self)
         self._carries[id(tensor)] = tensor._node

@@ -20,7 +20,7 @@ from hybridflow.compiler.ir.graph import Effect, Graph, Node, Role
 from hybridflow.compiler.ir.results import TupleType, parts_of
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE
-from hybridflow.compiler.ops.op_table import Kind
+from hybridflow.compiler.ops.op_table import Kind, OpDef
 from hybridflow.core.context import suspended
 from hybridflow.core.tensor import Tensor, looked_at
 from hybridflow.core.variable import Variable
@@ -311,7 +311,7 @@ class Trace:
 
     # Recording
 
-    def record(self, op: Any, inputs: Sequence[Tensor], attrs: Mapping[str, Any]) -> Any:
+    def record(self, op: OpDef, inputs: Sequence[Tensor], attrs: Mapping[str, Any]) -> Any:
         """Append one op; called by ``dispatch.apply``.  Its result, or a tuple of several.
 
         Raises the op's errors, and TraceError for leaked tensors.

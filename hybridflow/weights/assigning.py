@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from hybridflow.core.context import suspended
 from hybridflow.core.variable import Variable
 from hybridflow.errors import CheckpointError
 from hybridflow.weights.arrays import STAGE
+
+if TYPE_CHECKING:
+    from hybridflow.layers.layer import Layer
 
 
 class Assignment(NamedTuple):
@@ -110,7 +113,7 @@ def _checked(one: Assignment, path: str) -> np.ndarray:
     return array
 
 
-def direct_variables(module: Any) -> list[tuple[str, Variable]]:
+def direct_variables(module: Layer) -> list[tuple[str, Variable]]:
     """The variables of a module's own, in their order, without the states of its random generators."""
     passing = {id(variable) for variable in module._passing()}
     return [(n, v) for n, v in module._attributes() if isinstance(v, Variable) and id(v) not in passing]

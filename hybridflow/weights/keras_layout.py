@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hybridflow.core.serialization import snake_case
 from hybridflow.errors import CheckpointError
@@ -12,6 +12,10 @@ from hybridflow.module import Module
 from hybridflow.weights import hdf5
 from hybridflow.weights.arrays import STAGE, Entry
 from hybridflow.weights.assigning import Assignment, direct_variables
+
+if TYPE_CHECKING:
+    from hybridflow.layers.layer import Layer
+
 
 # Parts that are layers in Keras and variables of the layer itself here.
 PROJECTIONS = {
@@ -191,7 +195,7 @@ def in_keras_order(model: Any) -> list[tuple[int, Any]]:
     return [(n, layers[n]) for n in sorted(places, key=lambda n: _rank(layers[n], of_layers, met))]
 
 
-def _rank(layer: Any, depths: dict[int, int], met: dict[int, int]) -> tuple[int, int]:
+def _rank(layer: Layer, depths: dict[int, int], met: dict[int, int]) -> tuple[int, int]:
     return -depths.get(id(layer), 0), met.get(id(layer), -1)
 
 
@@ -231,7 +235,7 @@ def legacy_names(layers: Sequence[hdf5.LegacyLayer]) -> Iterator[str]:
     return (f"{layer.name}/{name}" for layer in layers for name, _ in layer.weights)
 
 
-def without_counts(model: Any, unused: Sequence[str]) -> list[str]:
+def without_counts(model: Layer, unused: Sequence[str]) -> list[str]:
     """What is not used, but for the counts of Keras's Normalization layers."""
     if not any(type(module).__name__ == "Normalization" for module in model.submodules):
         return list(unused)

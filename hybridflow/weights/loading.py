@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.core.file_errors import reading
 from hybridflow.errors import ArgumentError, CheckpointError
@@ -13,6 +13,10 @@ from hybridflow.weights import archives, hdf5, keras_layout, tensorflow_layout, 
 from hybridflow.weights.arrays import STAGE, Weights
 from hybridflow.weights.assigning import WeightsReport, assign
 from hybridflow.weights.reading import keras_weights, read
+
+if TYPE_CHECKING:
+    from hybridflow.layers.layer import Layer
+
 
 SOURCES = "keras", "torch", "tf"
 _IMPLIED = {"keras": "keras", "keras-legacy": "keras", "torch": "torch", "tensorflow": "tf"}
@@ -67,7 +71,7 @@ def _layout(weights: Weights, source: str | None, path: str) -> str:
     return source or implied or "torch"
 
 
-def _from_keras(model: Any, path: str, format: str, skip_mismatch: bool) -> WeightsReport:
+def _from_keras(model: Layer, path: str, format: str, skip_mismatch: bool) -> WeightsReport:
     with reading(CheckpointError, STAGE, path, ArgumentError):
         with open(path, "rb") as stream:
             is_hdf5 = stream.read(8) == hdf5.SIGNATURE

@@ -282,7 +282,7 @@ def _lookup(owner: type, name: str) -> Any:
 _IS_METHOD = 1 << 17  # of a type: its instances bind as functions do
 
 
-def method(owner: Any, name: str) -> Any:
+def method(owner: Any, name: str) -> Callable[..., Any]:
     """The function that ``owner.name(...)`` calls with ``owner`` as first argument.  Raises TypeError where it calls
     anything else."""
     kind = type(owner)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -42,7 +43,15 @@ def install(function_type: type, bound_type: type, table_type: type, held_type: 
     return True
 
 
-def _loaded(address: int, call: Any, get: Any, function: type, bound: type, table: type, held: type) -> dict[str, int]:
+def _loaded(
+    address: int,
+    call: Callable[..., Any],
+    get: Callable[..., Any],
+    function: type,
+    bound: type,
+    table: type,
+    held: type,
+) -> dict[str, int]:
     offsets = MethodOffsets(
         dispatch=object_layout.slot_offset(entry.Dispatcher, "_dispatch"),
         instances=object_layout.slot_offset(function, "_instances"),

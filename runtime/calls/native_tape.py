@@ -8,8 +8,9 @@ tape open.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow import flags
 from hybridflow.errors import CompileError
@@ -18,6 +19,10 @@ from hybridflow.runtime.calls import background_code, entry, front_end, tape_log
 from hybridflow.runtime.memory import memory_pool
 from hybridflow.runtime.native import native_functions, object_layout
 from hybridflow.runtime.native.records import Offsets, PassOffsets
+
+if TYPE_CHECKING:
+    from hybridflow.runtime.calls.native_call import NativeCall
+
 
 _METHODS = ("__enter__", "__exit__", "watch", "gradient")
 _LOG = ("entry", "place", "track")  # functions on logs, see ``tape_log.natives``
@@ -29,7 +34,7 @@ class BackwardPass:
     the log whose ``_numbers`` are given, in 64 bits each.  Its results are those of the sources, in order."""
 
     __slots__ = ("_native", "_numbers")
-    _native: Any
+    _native: NativeCall | None
     _numbers: bytes
 
 
@@ -47,7 +52,7 @@ def make_native(tape_type: type[tape_log.Recording], passes: dict[bytes, Any]) -
     return True
 
 
-def _documented(name: str, method: Any) -> str:
+def _documented(name: str, method: Callable[..., Any]) -> str:
     """The docstring of a native method, which begins with what ``inspect.signature`` makes of one."""
     parameters = [p.replace(annotation=p.empty) for p in inspect.signature(method).parameters.values()]
     signature = str(inspect.Signature(parameters)).replace("(self", "($self", 1)

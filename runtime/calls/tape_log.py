@@ -76,7 +76,7 @@ class TapeLog:
     __slots__ = ("_definitions", "_is_plain", "_table", "_values", "_words")
     _definitions: list[Any]
     _is_plain: bool
-    _table: Any
+    _table: bytearray | dict[int, int] | None
     _values: list[Any]
     _words: bytearray
 

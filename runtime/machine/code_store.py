@@ -17,7 +17,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hybridflow.compiler.target import Target
 from hybridflow.errors import CompileError
@@ -25,6 +25,10 @@ from hybridflow.runtime import fork_safe_locks, uninterruptible
 from hybridflow.runtime.machine import disk_cache, machine_code
 from hybridflow.runtime.machine.function_index import KEY, Index
 from hybridflow.runtime.machine.machine_code import Code
+
+if TYPE_CHECKING:
+    from hybridflow.runtime.machine.compilation_units import KernelText, Module
+
 
 _MEMORY = 16 << 20  # bytes of entries that are kept in memory though nobody may have their code
 _MOST_WORKING = 256
@@ -328,7 +332,7 @@ class _Loading:
         _count(0, len(entry.members) + len(entry.needs))
         return self._of_module(entry, code)
 
-    def _cut(self, module: Any) -> Entry:
+    def _cut(self, module: Module) -> Entry:
         """The entry of a module, with those of its functions that are not to be found, which are compiled."""
         units: dict[bytes, Any] = {}
         missing: dict[bytes, Any] = {}
@@ -353,7 +357,7 @@ class _Loading:
             image,
         )
 
-    def _batches(self, missing: Sequence[Any]) -> list[list[Any]]:
+    def _batches(self, missing: Sequence[KernelText]) -> list[list[Any]]:
         if self.check is None:
             return _units().batches(missing, self.asked.threads, machine_code.MOST_BATCHES)
         return _units().parts(missing)

@@ -13,13 +13,15 @@ place, objects of others, and finalizers.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from hybridflow.runtime import uninterruptible
 
 
 @uninterruptible.once
-def binding() -> Any:
+def binding() -> ModuleType:
     """The module ``llvmlite.binding``."""
     import llvmlite.binding as llvm
 
@@ -30,7 +32,7 @@ def binding() -> Any:
     return llvm
 
 
-def _close_object(self: Any, is_ending: Any = sys.is_finalizing) -> None:
+def _close_object(self: Any, is_ending: Callable[..., Any] = sys.is_finalizing) -> None:
     """``ObjectRef.close`` of llvmlite, in another order."""
     if not self._closed:
         self._closed = True
@@ -42,7 +44,7 @@ def _close_object(self: Any, is_ending: Any = sys.is_finalizing) -> None:
         self._ptr = None
 
 
-def _close_text(self: Any, is_ending: Any = sys.is_finalizing) -> None:
+def _close_text(self: Any, is_ending: Callable[..., Any] = sys.is_finalizing) -> None:
     """``OutputString.close`` of llvmlite, in another order."""
     pointer, self._ptr = getattr(self, "_ptr", None), None  # None: interrupted while it was made
     if pointer is not None and not is_ending() and getattr(self, "_owned", True):

@@ -178,7 +178,7 @@ def versions() -> str:
 
 
 @uninterruptible.once
-def _llvm() -> Any:
+def _llvm() -> ModuleType:
     from hybridflow.runtime.machine.llvm_binding import binding  # only where there is code to compile or to link
 
     llvm = binding()

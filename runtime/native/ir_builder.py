@@ -377,7 +377,7 @@ class Function:
             self.set(index, self.b.add(self.get(index, I64), i64(1)))
 
     @contextmanager
-    def loop(self, condition: Any) -> Iterator[None]:
+    def loop(self, condition: Callable[..., Any]) -> Iterator[None]:
         """``while condition():``, where ``condition`` writes the test and returns its value."""
         head, body, end = (self.ir.append_basic_block(name) for name in ("while", "do", "done"))
         self.b.branch(head)

@@ -38,7 +38,7 @@ def builtin(definition: MethodDef, self: Any) -> Callable[..., Any]:
     return make(ctypes.addressof(definition), self, None)
 
 
-def method(definition: MethodDef, owner: type) -> Any:
+def method(definition: MethodDef, owner: type) -> Callable[..., Any]:
     """A method of ``owner`` made of a native function; it and the definition live as long as the process."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(definition))
     make = ctypes.pythonapi.PyDescr_NewMethod
@@ -46,7 +46,7 @@ def method(definition: MethodDef, owner: type) -> Any:
     return make(owner, ctypes.addressof(definition))
 
 
-def slot(owner: type, kind: int, address: int) -> Any:
+def slot(owner: type, kind: int, address: int) -> Callable[..., Any]:
     """A special method of ``owner`` that stands for a slot: as its attribute it makes the function at ``address`` that
     slot, also of the classes below.  For ``kind`` see ``object_layout.slot_kind``."""
     make = ctypes.pythonapi.PyDescr_NewWrapper

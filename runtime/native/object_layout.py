@@ -10,7 +10,7 @@ import ctypes
 import functools
 import sys
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import CellType
 from typing import Any
 
@@ -128,7 +128,7 @@ def finds_in_classes() -> bool:
 def _example() -> None: ...
 
 
-def _with_defaults(python: Any) -> Any:
+def _with_defaults(python: Any) -> Callable[..., Any]:
     def function(a: int = 1, *, b: int = 2) -> Any:
         return python
 

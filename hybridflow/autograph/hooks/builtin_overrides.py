@@ -431,7 +431,7 @@ def method_of_tensor(value: Any, name: str, method: Any) -> Any:
     return functools.partial(_of_value(lambda x: x)(lambda _, *args: method(*args)), value)
 
 
-def method_of_list(value: list[Any], name: str, method: Any) -> Any:
+def method_of_list(value: list[Any], name: str, method: Any) -> Callable[..., Any]:
     """What to call for a method of a list."""
     if name == "insert":
         return functools.partial(_insert, value, method)

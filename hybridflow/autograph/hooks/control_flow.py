@@ -189,12 +189,12 @@ class Branches:
         return value
 
     @staticmethod
-    def depth() -> Any:
+    def depth() -> tuple[branch_stack.BranchScope | None, int]:
         """Before ``try`` or ``with``."""
         return branch_stack.scope_depth()
 
     @staticmethod
-    def pause(since: Any, names: Sequence[str], one: object = None) -> Any:
+    def pause(since: tuple[branch_stack.BranchScope | None, int], names: Sequence[str], one: object = None) -> Any:
         """At the end of a block that may have been left, but at whose end something is to run: ``one`` if it is that of
         a ``with``."""
         suspended = (
@@ -231,7 +231,7 @@ class Branches:
         continuations.check_caught(since)
 
     @staticmethod
-    def passed(since: Any) -> None:
+    def passed(since: tuple[branch_stack.BranchScope | None, int]) -> None:
         """When ``finally`` begins."""
         continuations.resume_generator(sys._getframe(1))
         continuations.begin_finally(since[0])
@@ -278,7 +278,7 @@ class Branches:
         return result
 
     @staticmethod
-    def threw(since: Any) -> bool:
+    def threw(since: tuple[branch_stack.BranchScope | None, int]) -> bool:
         """Whether an exception has left a block in the program."""
         continuations.resume_generator(sys._getframe(1))
         return except_clauses.leaves_by_error(sys._getframe(1), since)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.autograph.runtime.exits import ExitKind
 from hybridflow.autograph.runtime.state import active
@@ -15,6 +15,9 @@ from hybridflow.eager.host_ops import LinAlgError
 from hybridflow.errors import ConcretizationError, DivisionError, IndexRangeError, TraceError, is_internal
 from hybridflow.tracing import number_errors
 from hybridflow.tracing.trace import watchers
+
+if TYPE_CHECKING:
+    from hybridflow.compiler.ops.op_table import OpDef
 
 
 class RaisedExit(ExitKind):
@@ -125,7 +128,7 @@ def without_handlers() -> Iterator[None]:
 number_errors.guards.append(check_not_caught)
 
 
-def _check_op(op: Any) -> None:
+def _check_op(op: OpDef) -> None:
     """Raise TraceError if the error that an op may raise when the program runs would be caught."""
     if active.handlers and op.name not in ("require", "cond", "while", "scan", "call"):
         is_division = op.name in ("floor_divide", "remainder")

@@ -13,7 +13,7 @@ from hybridflow.core.context import now
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import scalar
 from hybridflow.errors import ConcretizationError
-from hybridflow.tracing.symbolic_number import number_of
+from hybridflow.tracing.symbolic_number import SymbolicNumber, number_of
 from hybridflow.tracing.symbolic_tensor import SymbolicTensor
 
 
@@ -30,7 +30,7 @@ class IterationSpace:
         """What an iteration is given."""
         return index
 
-    def next_index(self, index: object) -> Any:
+    def next_index(self, index: object) -> SymbolicNumber | int:
         """The index of the next iteration."""
         return index + self.step
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hybridflow.autograph.runtime import diagnostics
 from hybridflow.autograph.runtime.branch_stack import BranchScope, scope_of, unwind
@@ -12,13 +12,16 @@ from hybridflow.autograph.runtime.exits import ExitKind, Values
 from hybridflow.autograph.runtime.state import active
 from hybridflow.core.context import now
 
+if TYPE_CHECKING:
+    from hybridflow.tracing.trace import Trace
+
 
 class Before(NamedTuple):
     """What there was before an iteration that may have to be forgotten."""
 
     values: Values
     path: BranchScope | None
-    trace: Any
+    trace: Trace
     mark: Any
     may_alias: list[Any]
     spent: list[Any]

@@ -680,7 +680,7 @@ class ExitValues:
         return result
 
     @staticmethod
-    def rebuild(added: Any, tensors: Sequence[Tensor]) -> Any:
+    def rebuild(added: tuple[pytree.Structure, list[Any]], tensors: Sequence[Tensor]) -> Any:
         structure, numbers = added
         return pytree.unflatten(
             structure,

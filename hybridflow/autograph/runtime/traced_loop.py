@@ -8,7 +8,7 @@ Python's that change become tensors that count as such.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.array import elementwise
 from hybridflow.autograph.runtime import diagnostics
@@ -46,6 +46,10 @@ from hybridflow.tracing.structured_control import read_elsewhere
 from hybridflow.tracing.subtrace import SubTrace
 from hybridflow.tracing.symbolic_tensor import SymbolicTensor
 
+if TYPE_CHECKING:
+    from hybridflow.core.pytree import Structure
+
+
 # No names of Python's: whether there is another iteration, whether the loop was broken, the number that a ``for``
 # counts.
 GO, BROKE, INDEX = ".go", ".broke", ".index"
@@ -55,7 +59,9 @@ class TracedLoop:
     """A loop over a tensor, while its body is traced again and again.  A ``for`` that takes all its iterations is a
     scan over slices; all others go on while a condition holds."""
 
-    def __init__(self, loop: LoopStatement, pred: Tensor | None, is_endless: bool = False, walk: Any = None) -> None:
+    def __init__(
+        self, loop: LoopStatement, pred: Tensor | None, is_endless: bool = False, walk: IterationSpace | None = None
+    ) -> None:
         self._loop, self._frame, self._names = loop, loop.frame, loop.names
         assert loop.where is not None
         self._where = loop.where
@@ -235,7 +241,7 @@ class TracedLoop:
         names = self._values_after(results[:leaves], lasts, lates, late.rebuild(turned, lates))
         self._after(names, False, literal_code(NORMAL), {})
 
-    def _has_run_flag(self, late: ExitValues, lasts: dict[str, Any]) -> Any:
+    def _has_run_flag(self, late: ExitValues, lasts: dict[str, Any]) -> tuple[Structure, list[Any]]:
         """What is 1 after an iteration, if it is needed."""
         if self._has_run or not lasts:
             return late.add(None, self._branch)

@@ -183,7 +183,7 @@ class Flow(ast.NodeTransformer):
         result: ast.expr = self._at(at, ast.Compare(self._load(at, name), [ast.IsNot()], [self._none(at)]))
         return result
 
-    def visit_Return(self, node: ast.Return) -> Any:
+    def visit_Return(self, node: ast.Return) -> ast.Return | list[ast.stmt]:
         value = self._none(node) if node.value is None else self._visit(node.value)
         if not self._returns:
             node.value = None if node.value is None else value
@@ -248,7 +248,9 @@ class Flow(ast.NodeTransformer):
             return node
         return self._conditional(node.test, self._truth(node.test), node.body, node.orelse)
 
-    def _conditional(self, at: ast.AST, test: ast.expr, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt]) -> Any:
+    def _conditional(
+        self, at: ast.AST, test: ast.expr, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt]
+    ) -> list[ast.stmt]:
         names, fork = self._bound_names(*body, *orelse), self._temporary()
         result = [self._set(at, fork, self._call(at, "fork", test, self._names(at, names), self._loop_around(at)))]
         between = self._assign_names(at, names, self._of(at, fork, "begin_else"))
@@ -301,7 +303,14 @@ class Flow(ast.NodeTransformer):
         )
 
     def _second(
-        self, at: ast.AST, operand: ast.expr, first: str, both: bool, rest: Any, method: str, nodes: Sequence[ast.expr]
+        self,
+        at: ast.AST,
+        operand: ast.expr,
+        first: str,
+        both: bool,
+        rest: Callable[..., Any],
+        method: str,
+        nodes: Sequence[ast.expr],
     ) -> ast.expr:
         fork, names = self._temporary(), self._names(at, self._bound_names(*nodes))
         asked = self._call(at, "fork" if both else "fork_not", self._load(at, first), names, self._loop_around(at))
@@ -473,10 +482,10 @@ class Flow(ast.NodeTransformer):
     def visit_AsyncFor(self, node: ast.AsyncFor) -> ast.AST:
         return self._plain_for(node)
 
-    def visit_Break(self, node: ast.Break) -> Any:
+    def visit_Break(self, node: ast.Break) -> ast.If:
         return self._jump(node, "breaks")
 
-    def visit_Continue(self, node: ast.Continue) -> Any:
+    def visit_Continue(self, node: ast.Continue) -> ast.If:
         return self._jump(node, "continues")
 
     def _jump(self, node: ast.stmt, method: str) -> Any:

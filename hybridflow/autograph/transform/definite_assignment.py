@@ -84,7 +84,7 @@ class _Analysis:
             return sure
         return self._parts([node.value, node.target], sure)
 
-    def _FunctionDef(self, node: Any, sure: Names) -> Names:
+    def _FunctionDef(self, node: ast.FunctionDef, sure: Names) -> Names:
         sure = self._parts([*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults)], sure)
         self.function(node, sure)
         return sure | {node.name}
@@ -113,7 +113,7 @@ class _Analysis:
         self._block(node.orelse, sure)
         return sure
 
-    def _For(self, node: Any, sure: Names) -> Names:
+    def _For(self, node: ast.For, sure: Names) -> Names:
         return self._loop(node, node.target, self._expression(node.iter, sure))
 
     _AsyncFor = _For
@@ -122,7 +122,7 @@ class _Analysis:
         sure -= _deleted_names(node)
         return self._loop(node, None, self._expression(node.test, sure))
 
-    def _With(self, node: Any, sure: Names) -> Names:
+    def _With(self, node: ast.With, sure: Names) -> Names:
         for item in node.items:
             sure = self._parts(filter(None, (item.context_expr, item.optional_vars)), sure)
         self._block(node.body, sure)  # of which the manager may catch an error
@@ -130,7 +130,7 @@ class _Analysis:
 
     _AsyncWith = _With
 
-    def _Try(self, node: Any, sure: Names) -> Names | None:
+    def _Try(self, node: ast.Try, sure: Names) -> Names | None:
         ends: Names | None = self._block(node.body, sure)
         begun = sure - _deleted_names(node)
         if ends is not None:
@@ -161,7 +161,7 @@ class _Analysis:
 
     # ---- expressions: each gives the names that are bound after it
 
-    def _expression(self, node: Any, sure: Names) -> Names:
+    def _expression(self, node: ast.AST, sure: Names) -> Names:
         if isinstance(node, ast.Name):
             if isinstance(node.ctx, ast.Load):
                 self._read(node, sure)

@@ -124,14 +124,14 @@ def _as_while(call: Call, limit: Any, condition: Any, carried: list[Any], body: 
 @operator("Scan", since=9)
 def scan_(
     call: Call,
-    *operands: Any,
+    *operands: Tensor,
     body: Graph,
     num_scan_inputs: int,
     scan_input_axes: Any = None,
     scan_input_directions: Any = None,
     scan_output_axes: Any = None,
     scan_output_directions: Any = None,
-) -> Any:
+) -> tuple[Tensor, ...]:
     states, rows = list(operands[: len(operands) - num_scan_inputs]), list(operands[len(operands) - num_scan_inputs :])
     axes = scan_input_axes or [0] * len(rows)
     turned = scan_input_directions or [0] * len(rows)
@@ -142,7 +142,7 @@ def scan_(
     count = len(states)
     outputs = len(body.outputs) - count
 
-    def step(state: Any, row: Any) -> Any:
+    def step(state: tuple[tuple[Tensor, ...], tuple[Tensor, ...]], row: tuple[Tensor, ...]) -> Any:
         values = [call.tensor(value) for value in call.graph(body, *state[0], *row)]
         return tuple(values[:count]), tuple(values[count:])
 

@@ -92,7 +92,7 @@ def equal(call: Call, a: Any, b: Any) -> Any:
 
 
 @operator("Identity", elementwise=True)
-def identity(call: Call, x: Any) -> Any:
+def identity(call: Call, x: Tensor) -> Tensor:
     return x
 
 
@@ -166,7 +166,7 @@ def clip_by_attributes(
     return ew.minimum(ew.maximum(x, number(x, min)), number(x, max))
 
 
-def converted(x: Tensor, to: Any, saturate: bool = True) -> Tensor:
+def converted(x: Tensor, to: np.dtype, saturate: bool = True) -> Tensor:
     """``x`` as another dtype.  What a small float is too small for becomes its largest number, where it saturates; an
     integer of few bits has the lowest of a larger one's."""
     if x.dtype == to:

@@ -22,14 +22,14 @@ def _is_empty(x: Tensor, axes: tuple[int, ...]) -> bool:
     return any(type(x.shape[a]) is int and x.shape[a] == 0 for a in axes)
 
 
-def _sum(x: Tensor, axes: Any, keep: bool) -> Tensor:
+def _sum(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
     return reductions.sum(x, axis=axes, keepdims=keep, dtype=x.dtype)
 
 
 def _extreme(function: Callable[..., Tensor], sign: int) -> Fold:
     """The largest of nothing is the smallest that there is."""
 
-    def fold(x: Tensor, axes: Any, keep: bool) -> Tensor:
+    def fold(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
         if dtypes.is_bool(x.dtype) and not _is_empty(x, axes):
             return (reductions.any if sign > 0 else reductions.all)(x, axis=axes, keepdims=keep)
         if not _is_empty(x, axes):
@@ -70,7 +70,7 @@ _FOLDS: dict[str, Fold] = {
 }
 
 
-def _mean(x: Tensor, axes: Any, keep: bool) -> Tensor:
+def _mean(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
     if dtypes.is_float(x.dtype):
         return reductions.mean(x, axis=axes, keepdims=keep)
     return ew.astype(reductions.mean(ew.astype(x, dtypes.float64), axis=axes, keepdims=keep), x.dtype)
@@ -99,10 +99,12 @@ def folded(call: Call, fold: Fold, x: Any, axes: list[int] | None, keepdims: int
 def _enter(name: str, fold: Fold, since: int) -> None:
     """Axes were attributes before they were operands."""
 
-    def by_operand(call: Call, x: Any, axes: Any = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0) -> Any:
+    def by_operand(
+        call: Call, x: Tensor | ChannelsLast, axes: Any = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0
+    ) -> Tensor:
         return folded(call, fold, x, None if axes is None else call.extents(axes), keepdims, noop_with_empty_axes)
 
-    def by_attribute(call: Call, x: Any, *, axes: Any = None, keepdims: int = 1) -> Any:
+    def by_attribute(call: Call, x: Tensor, *, axes: Any = None, keepdims: int = 1) -> Tensor:
         return folded(call, fold, x, axes, keepdims, 0)
 
     operator(name, since=since, raw=(1,), keeps_layout=True)(by_operand)

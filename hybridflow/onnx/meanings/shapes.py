@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from hybridflow.onnx.element_types import dtype_of
 from hybridflow.onnx.host_values import extents, slice_of
 from hybridflow.onnx.operators import operator
 from hybridflow.onnx.running import Call, ChannelsLast
+
+if TYPE_CHECKING:
+    from hybridflow.core.shape import Shape
 
 
 def axis_of(call: Call, axis: int, ndim: int) -> int:
@@ -70,7 +73,7 @@ def reshape(call: Call, x: Tensor, shape: Any, *, allowzero: int = 0) -> Tensor:
     return shapes.reshape(x, tuple(_inferred(x.shape, wanted)))
 
 
-def _inferred(shape: Any, wanted: list[Any]) -> list[Any]:
+def _inferred(shape: Shape, wanted: list[Any]) -> list[Any]:
     """The extents, where -1 stands for what is left: known when all others stand in the shape too."""
     if -1 not in [n for n in wanted if type(n) is int]:
         return wanted
@@ -136,7 +139,7 @@ def unsqueeze_by_attribute(call: Call, x: Tensor, *, axes: Any) -> Tensor:
 
 
 @operator("Transpose", keeps_layout=True)
-def transpose(call: Call, x: Any, *, perm: Any = None) -> Tensor:
+def transpose(call: Call, x: Tensor | ChannelsLast, *, perm: Any = None) -> Tensor:
     perm = tuple(reversed(range(x.ndim))) if perm is None else tuple(perm)
     if isinstance(x, ChannelsLast):  # axis k of ONNX is this axis of the tensor
         places = (0, x.ndim - 1, *range(1, x.ndim - 1))
@@ -145,7 +148,7 @@ def transpose(call: Call, x: Any, *, perm: Any = None) -> Tensor:
 
 
 @operator("Concat", since=4, keeps_layout=True)
-def concat(call: Call, *tensors: Any, axis: int) -> Any:
+def concat(call: Call, *tensors: Tensor | ChannelsLast, axis: int) -> Tensor | ChannelsLast:
     laid = [isinstance(x, ChannelsLast) for x in tensors]
     axis = axis_of(call, axis, tensors[0].ndim)
     if any(laid):
@@ -188,7 +191,9 @@ def split_by_attribute(call: Call, x: Any, *, axis: int = 0, split: Any = None) 
     return parts_of(call, x, split, None, axis)
 
 
-def sliced(call: Call, x: Any, starts: Any, ends: Any, axes: Any, steps: Any) -> Any:
+def sliced(
+    call: Call, x: Tensor | ChannelsLast, starts: Any, ends: Any, axes: Any, steps: Any
+) -> Tensor | ChannelsLast:
     axes = list(range(len(starts))) if axes is None else axes
     steps = [1] * len(starts) if steps is None else steps
     parts = [slice(None)] * x.ndim
@@ -200,7 +205,9 @@ def sliced(call: Call, x: Any, starts: Any, ends: Any, axes: Any, steps: Any) ->
 
 
 @operator("Slice", since=10, raw=(1, 2, 3, 4), keeps_layout=True)
-def slice_(call: Call, x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None) -> Any:
+def slice_(
+    call: Call, x: Tensor | ChannelsLast, starts: Any, ends: Any, axes: Any = None, steps: Any = None
+) -> Tensor | ChannelsLast:
     axes, steps = (None if part is None else call.extents(part) for part in (axes, steps))
     return sliced(call, x, call.extents(starts), call.extents(ends), axes, steps)
 

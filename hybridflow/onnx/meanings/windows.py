@@ -22,7 +22,7 @@ from hybridflow.onnx.operators import operator
 from hybridflow.onnx.running import Call, ChannelsLast
 
 
-def laid(call: Call, x: Any) -> Tensor:
+def laid(call: Call, x: Tensor | ChannelsLast) -> Tensor:
     """A tensor with its channels last."""
     return x.tensor if isinstance(x, ChannelsLast) else call.run.last(x, x.ndim)
 
@@ -51,7 +51,7 @@ def _cropped(x: Tensor, pairs: list[tuple[Any, Any]]) -> tuple[Tensor, list[tupl
 @operator("Conv", raw=(1,), keeps_layout=True)
 def conv(
     call: Call,
-    x: Any,
+    x: Tensor | ChannelsLast,
     w: Any,
     bias: Tensor | None = None,
     *,
