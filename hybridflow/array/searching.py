@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hybridflow.compiler.ops import TABLE
 from hybridflow.core.promotion import default_int
@@ -11,9 +11,6 @@ from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, common_dtype
 from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError
-
-if TYPE_CHECKING:
-    pass
 
 
 @operation

@@ -10,7 +10,7 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,10 +26,6 @@ from hybridflow.effects import runtime_raise
 from hybridflow.effects.runtime_text import RuntimeText
 from hybridflow.errors import DivisionError, HybridflowError, IndexRangeError, is_internal
 from hybridflow.tracing import number_errors
-
-if TYPE_CHECKING:
-    pass
-
 
 Attrs = Mapping[str, Any]
 
