@@ -162,7 +162,7 @@ def axes(name: str, x: TensorType, values: Any) -> tuple[int, ...]:
     return result
 
 
-def per_axis(name: str, what: str, x: TensorType, values: Any) -> tuple[Extent, ...]:
+def per_axis(name: str, what: str, x: TensorType, values: Any) -> tuple[Any, ...]:
     """One value for each axis of ``x``."""
     result = tuple(values)
     if len(result) != x.ndim:
