@@ -30,11 +30,12 @@ from hybridflow.errors import CompileError
 
 @dataclass(frozen=True)
 class Pass:
-    """``inside``: graphs within the graph go through it, too."""
+    """``inside``: graphs within the graph go through it, too.  ``required``: kernels cannot be made without it."""
 
     name: str
     function: Callable[[Graph], Graph]
     inside: bool = True
+    required: bool = False
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from hybridflow.compiler.passes.transpose_folding import transpose_folding
 from hybridflow.compiler.target import Target
 from hybridflow.errors import ArgumentError
 
-SPLIT_COMPLEX = Pass("split_complex", split_complex, inside=False)
+SPLIT_COMPLEX = Pass("split_complex", split_complex, inside=False, required=True)
 DCE = Pass("dce", dce)
 CSE = Pass("cse", cse)
 SIMPLIFY = Pass("simplify", simplify)
@@ -93,14 +93,18 @@ _ALL = (
     SMALL_K,
 )
 PASSES = {p.name: p for p in _ALL}
-"""The passes by name, for HF_SKIP and the command line."""
+"""The passes by name."""
+SKIPPABLE = {name: p for name, p in PASSES.items() if not p.required}
+"""Those that HF_SKIP may leave out."""
 _FORMER = {"joins": PAD_SUMS, "panels": TILE_AND_FUSE, "twins": SCAN_DEDUPLICATION}
 
 
 def check_skipped() -> None:
-    """Raise ArgumentError where HF_SKIP names a pass that there is not."""
+    """Raise ArgumentError where HF_SKIP names a pass that there is not, or one that is required."""
     for name in flags.SKIP.value.split(",") if flags.SKIP.value else ():
+        if name in PASSES and name not in SKIPPABLE:
+            raise ArgumentError("HF_SKIP", f"the pass {name!r} is required, and cannot be left out.")
         if name not in PASSES:
-            near = [_FORMER[name].name] if name in _FORMER else difflib.get_close_matches(name, PASSES, 1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(sorted(PASSES))}."
+            near = [_FORMER[name].name] if name in _FORMER else difflib.get_close_matches(name, SKIPPABLE, 1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(sorted(SKIPPABLE))}."
             raise ArgumentError("HF_SKIP", f"there is no pass {name!r}. {hint}")

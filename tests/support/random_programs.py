@@ -24,7 +24,7 @@ from hybridflow.compiler.ir.graph import Graph
 from hybridflow.compiler.ops import TABLE, Kind
 from hybridflow.compiler.ops.checked_integers import WRAPPING
 from hybridflow.compiler.ops.op_table import OpDef
-from hybridflow.compiler.passes.pass_pipeline import PASSES
+from hybridflow.compiler.passes.pass_pipeline import SKIPPABLE
 from tests.support.compare_programs import CACHES, LIMITS, TARGETS, load, op
 from tests.support.graph_shapes import GRAPH_SHAPES
 from tests.support.program_texts import ALGEBRA, BINARY, FLOAT_ALGEBRA, KERNELS, VIEWS, Refused, call_text
@@ -371,7 +371,7 @@ class Generator(Random):
         ways = (1,) if taped else (1, 2)
         settings = Settings(
             target=self.pick(TARGETS) if self.chance(TARGET_SHARE) else "",
-            skip=self.pick(tuple(PASSES)) if self.chance(SKIP_SHARE) else "",
+            skip=self.pick(tuple(SKIPPABLE)) if self.chance(SKIP_SHARE) else "",
             limits=tuple(limits.items()),
             held=self.chance(HELD_SHARE),
             numpy=self.chance(NUMPY_SHARE),
