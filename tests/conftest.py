@@ -8,6 +8,7 @@ import math
 import os
 import re
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,6 +35,16 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("same")
+
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Words, shapes and dtypes are TensorFlow's in the tests of its names alone, whatever was imported before."""
+    answers = sys.modules.get("hybridflow.compat.adapters.tensors")
+    if answers is not None:
+        answers.let_answer("compat" in item.path.parts)
+
 
 _net = left_behind.Net()
 _TESTS = Path(__file__).resolve().parent

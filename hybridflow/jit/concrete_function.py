@@ -544,8 +544,9 @@ def _run(
     donated: Sequence[ArgumentPath] = (),
     may_create_variables: bool,
     observing: Callable[[Trace, Sequence[Any]], AbstractContextManager[None]],
+    finish: Callable[[Any], Any] | None = None,
 ) -> tuple[ConcreteFunction, bool]:
-    """Run ``python`` once.
+    """Run ``python`` once; ``finish`` makes something else of what it returns.
 
     ``observing`` surrounds the run: it is given the trace and what the parameters are bound to.
     """
@@ -576,6 +577,8 @@ def _run(
     try:
         with tracing(trace), observing(trace, values):
             result = tensor_range.materialize(python(*args, **kwargs))
+            if finish is not None:
+                result = finish(result)
             if trace.guard_builder is not None:
                 tensor_range.check_kept(trace.guard_builder.written_values())
     except RecursionError as error:

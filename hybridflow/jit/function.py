@@ -193,10 +193,18 @@ class Function(Dispatcher, Generic[P, R]):
         token = layer_context.enter_function()
         try:
             if current.trace is not None:
-                return converted(self._python, self._options.name)(*args, **kwargs)
-            return transaction.run(lambda: self._python(*args, **kwargs))
+                result = converted(self._python, self._options.name)(*args, **kwargs)
+            else:
+                result = transaction.run(lambda: self._python(*args, **kwargs))
+            finish = self._options.finish
+            return result if finish is None else finish(result)
         finally:
             layer_context.leave_function(token)
+
+    def _finish_with(self, finish: Callable[[Any], Any]) -> Self:
+        """Let ``finish`` make something else of what calls return, from the first trace on.  Returns the function."""
+        self._options = self._tracer._options = self._options._replace(finish=finish)
+        return self
 
     def _as_declared(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments as what the input signature says they are."""

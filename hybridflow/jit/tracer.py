@@ -66,6 +66,7 @@ class Options(NamedTuple):
     reduce_retracing: bool
     donated: tuple[ArgumentPath, ...]
     wait: bool
+    finish: Callable[[Any], Any] | None = None  # what is made of a result before it is returned
 
 
 class CallRequest(NamedTuple):
@@ -366,6 +367,7 @@ class Tracer:
                 donated=self._options.donated,
                 may_create_variables=may_create,
                 observing=observing,
+                finish=self._options.finish,
             )
         finally:
             session.end_trace(tracer)

@@ -86,7 +86,9 @@ class CenterCrop(Layer, one_tensor=True):
         self.height, self.width = positive(height, "height", self), positive(width, "width", self)
 
     def call(self, inputs: Tensor) -> Any:
-        x = astype(_checked(self, inputs), self.compute_dtype)
+        x = astype(_checked(self, inputs, open_=True), self.compute_dtype)
+        if not all(isinstance(extent, int) for extent in x.shape[-3:-1]):
+            return _middle(x, self.height, self.width)
         if x.shape[-3] < self.height or x.shape[-2] < self.width:
             result = resized(_of_ratio(x, self.height, self.width), self.height, self.width, "bilinear")
             return astype(result, self.compute_dtype)

@@ -195,7 +195,7 @@ class Discretization(Layer, one_tensor=True):
         **options: ``name``, ``dtype``, ``trainable`` and other options of the base class.
 
     >>> hf.layers.Discretization([0.0, 1.0, 2.0])([-1.5, 1.0, 3.4])
-    <Tensor i64[3] cpu> [0 2 3]
+    <Tensor i32[3] cpu> [0 2 3]
     >>> layer = hf.layers.Discretization(num_bins=2)
     >>> layer.adapt([1.0, 2.0, 3.0, 4.0])
     >>> layer.bin_boundaries
@@ -238,7 +238,7 @@ class Discretization(Layer, one_tensor=True):
         x = (
             inputs if dtypes.is_float(inputs.dtype) else astype(inputs, dtypes.float64)
         )  # boundaries may lie between integers
-        return searchsorted(asarray(np.array(self.bin_boundaries), dtype=x.dtype), x, side="right")
+        return astype(searchsorted(asarray(np.array(self.bin_boundaries), dtype=x.dtype), x, side="right"), dtypes.int32)
 
     def get_config(self) -> dict[str, Any]:
         boundaries = {"bin_boundaries": self.bin_boundaries} if self.bin_boundaries else {"num_bins": self.num_bins}
@@ -273,6 +273,7 @@ class RandomFlip(Layer, one_tensor=True):
     def call(self, inputs: Tensor, training: bool | None = True) -> Any:
         if inputs.ndim not in (3, 4):
             raise ShapeError(self.name, f"the input is {inputs.type}; it must be [batch, rows, columns, channels].")
+        inputs = astype(inputs, self.compute_dtype)
         if not training:
             return inputs
         source = self.generator or random.global_generator()

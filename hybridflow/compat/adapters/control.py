@@ -41,7 +41,7 @@ def function(
     relax = bool(reduce_retracing or experimental_relax_shapes)
 
     def decorate(python: Any) -> Any:
-        return hf.function(python, input_signature=input_signature, reduce_retracing=relax)
+        return hf.function(python, input_signature=input_signature, reduce_retracing=relax)._finish_with(_as_made)
 
     return decorate if func is None else decorate(func)
 
@@ -242,9 +242,23 @@ def vectorized_map(
 
 @dataclasses.dataclass(init=False, eq=False)
 class _TensorArray(hf.TensorArray):
+    """``tf.TensorArray``.  Outside of functions an element that is read is let go: it is 0 from then on."""
+
     def size(self, name: str | None = None) -> Any:
         """How many elements there are, as a tensor."""
         return hf.asarray(super().size(), dtypes.int32)
+
+    def _with(self, values: Any) -> Any:
+        result = super()._with(values)
+        result._clears = getattr(self, "_clears", False)
+        return result
+
+    def read(self, index: Any, name: str | None = None) -> Any:
+        """The element at an index."""
+        found = super().read(index)
+        if getattr(self, "_clears", False) and self._values is not None and not inside_function():
+            self._values = hf.tensor_scatter_nd_update(self._values, [[int(index)]], hf.zeros_like(found)[None])
+        return found
 
 
 def _tensor_array(
@@ -255,7 +269,9 @@ def _tensor_array(
     """``tf.TensorArray``."""
     shape = None if element_shape is None or not TensorShape(element_shape).is_fully_defined() else element_shape
     count = 0 if size is None else size
-    return _TensorArray(dtype, count, None if shape is None else extents(shape), bool(dynamic_size))
+    made = _TensorArray(dtype, count, None if shape is None else extents(shape), bool(dynamic_size))
+    made._clears = clear_after_read is not False and not inside_function()
+    return made
 
 
 TensorArray = Facade(_TensorArray, _tensor_array)
@@ -277,6 +293,16 @@ class Module(hf.Module):
     @property
     def name_scope(self) -> name_scope:
         return name_scope(self.name)
+
+    @property
+    def variables(self) -> Any:
+        """All variables, as a tuple."""
+        return tuple(super().variables)
+
+    @property
+    def trainable_variables(self) -> Any:
+        """Those that are trained, as a tuple."""
+        return tuple(super().trainable_variables)
 
 
 @tf_export("keras.name_scope", "keras.backend.name_scope", "name_scope")

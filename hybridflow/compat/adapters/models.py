@@ -16,11 +16,17 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.errors import ArgumentError
 
 
+def in_dtype_of(y_pred: Any, loss: Any) -> Any:
+    """The loss, which is computed in the dtype of the predictions where that is a wide one."""
+    loss.dtype = dtypes.float64 if getattr(operand(y_pred), "dtype", None) == dtypes.float64 else None
+    return loss
+
+
 def loss_function(kind: Any, name: str) -> Any:
     """The losses of samples that an object of ``kind`` reduces, as a function."""
 
     def loss(y_true: Any, y_pred: Any, **options: Any) -> Any:
-        return kind(reduction="none", **options)(y_true, y_pred)
+        return in_dtype_of(y_pred, kind(reduction="none", **options))(y_true, y_pred)
 
     loss.__name__ = loss.__qualname__ = name
     loss.__doc__ = f"``tf.keras.losses.{name}``: the loss of each sample."
@@ -41,19 +47,19 @@ kl_divergence = loss_function(hf.losses.KLDivergence, "kl_divergence")
 @tf_export("keras.losses.huber", "keras.metrics.huber")
 def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> Any:
     """``tf.keras.losses.huber``: the loss of each sample."""
-    return hf.losses.Huber(delta, reduction="none")(y_true, y_pred)
+    return in_dtype_of(y_pred, hf.losses.Huber(delta, reduction="none"))(y_true, y_pred)
 
 
 @tf_export("keras.losses.cosine_similarity")
 def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> Any:
     """``tf.keras.losses.cosine_similarity``: -1 where a prediction points where its label does."""
-    return hf.losses.CosineSimilarity(axis, reduction="none")(y_true, y_pred)
+    return in_dtype_of(y_pred, hf.losses.CosineSimilarity(axis, reduction="none"))(y_true, y_pred)
 
 
 @tf_export("keras.losses.ctc")
 def ctc(y_true: Any, y_pred: Any) -> Any:
     """``tf.keras.losses.ctc``: the loss of each sequence."""
-    return hf.losses.CTC(reduction="none")(y_true, y_pred)
+    return in_dtype_of(y_pred, hf.losses.CTC(reduction="none"))(y_true, y_pred)
 
 
 @tf_export("keras.losses.circle")
@@ -64,7 +70,7 @@ def circle(
     """``tf.keras.losses.circle``: the loss of each sample."""
     if ref_labels is not None or ref_embeddings is not None:
         raise ArgumentError("circle", "samples are compared with each other: there are no ref_labels here.")
-    return hf.losses.Circle(gamma, margin, remove_diagonal, reduction="none")(y_true, y_pred)
+    return in_dtype_of(y_pred, hf.losses.Circle(gamma, margin, remove_diagonal, reduction="none"))(y_true, y_pred)
 
 
 @tf_export("keras.losses.binary_crossentropy", "keras.metrics.binary_crossentropy")
@@ -72,7 +78,7 @@ def binary_crossentropy(
     y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1
 ) -> Any:
     """``tf.keras.losses.binary_crossentropy``: the loss of each sample."""
-    return hf.losses.BinaryCrossentropy(from_logits, label_smoothing, axis, reduction="none")(y_true, y_pred)
+    return in_dtype_of(y_pred, hf.losses.BinaryCrossentropy(from_logits, label_smoothing, axis, reduction="none"))(y_true, y_pred)
 
 
 @tf_export("keras.losses.categorical_crossentropy", "keras.metrics.categorical_crossentropy")
@@ -80,7 +86,7 @@ def categorical_crossentropy(
     y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1
 ) -> Any:
     """``tf.keras.losses.categorical_crossentropy``: the loss of each sample."""
-    return hf.losses.CategoricalCrossentropy(from_logits, label_smoothing, axis, reduction="none")(y_true, y_pred)
+    return in_dtype_of(y_pred, hf.losses.CategoricalCrossentropy(from_logits, label_smoothing, axis, reduction="none"))(y_true, y_pred)
 
 
 @tf_export("keras.losses.sparse_categorical_crossentropy", "keras.metrics.sparse_categorical_crossentropy")
@@ -88,7 +94,7 @@ def sparse_categorical_crossentropy(
     y_true: Any, y_pred: Any, from_logits: bool = False, ignore_class: int | None = None, axis: int = -1
 ) -> Any:
     """``tf.keras.losses.sparse_categorical_crossentropy``: the loss of each sample."""
-    return hf.losses.SparseCategoricalCrossentropy(from_logits, ignore_class, "none", axis)(y_true, y_pred)
+    return in_dtype_of(y_pred, hf.losses.SparseCategoricalCrossentropy(from_logits, ignore_class, "none", axis))(y_true, y_pred)
 
 
 @tf_export("keras.losses.get")

@@ -1,18 +1,345 @@
-"""What tensors and variables answer to programs of TensorFlow alone."""
+"""What tensors, variables, symbols and layers answer to programs of TensorFlow: words, shapes, dtypes and devices.
+
+The attributes are those of the package's own classes.  They answer in TensorFlow's way to code outside of it alone, so
+that nothing inside meets another type than without these names.
+"""
 
 from __future__ import annotations
 
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
 import hybridflow as hf
-from hybridflow.compat.adapters.values import Reference
+from hybridflow.array import numpy_protocols
+from hybridflow.compat.adapters.values import Reference, TensorShape, as_dtype
+from hybridflow.compiler.ir.extents import Dim
+from hybridflow.compiler.ir import dtypes
+from hybridflow.core import promotion
+from hybridflow.core.donated_tensor import DonatedTensor
 from hybridflow.core.layer_context import mask_of
+from hybridflow.core.lazy_tensor import LazyTensor
+from hybridflow.layers.keras_tensor import Symbol
+from hybridflow.models.functional import Functional
+from hybridflow.models.trainer import Trainer
+from hybridflow.ragged import Ragged
+from hybridflow.sparse import COO
+from hybridflow.tracing.symbolic_tensor import SymbolicTensor
+
+_on = [False]
 
 
 def answer() -> None:
-    """Let tensors and variables have ``ref``, and tensors ``_keras_mask``, the mask that a layer gave them or None."""
+    """Let tensors and variables have ``ref``, and tensors ``_keras_mask``, the mask that a layer gave them or None; and
+    let all answer in TensorFlow's way from here on."""
     setattr(hf.Tensor, "_keras_mask", property(mask_of))  # noqa: B010
     for kind in (hf.Tensor, hf.Variable):
         setattr(kind, "ref", _ref)  # noqa: B010
+    if not _replaced:
+        _replace()
+    let_answer(True)
+
+
+def let_answer(on: bool) -> bool:
+    """Whether answers are TensorFlow's from here on.  Returns whether they were."""
+    before, _on[0] = _on[0], on
+    promotion.rules.arrays_follow_tensors = on
+    promotion.rules.quotient_of_integers = dtypes.float64 if on else dtypes.float32
+    numpy_protocols.answers.with_arrays = on
+    return before
 
 
 def _ref(x: object) -> Reference:
     return Reference(x)
+
+
+def _is_asked_by_a_program() -> bool:
+    """Whether the reader of an attribute is no code of this package."""
+    return _on[0] and not sys._getframe(2).f_globals.get("__name__", "").startswith("hybridflow.")
+
+
+_replaced: list[tuple[type, str]] = []
+
+
+def _replace() -> None:
+    tensors: tuple[type, ...] = (hf.Tensor, LazyTensor, DonatedTensor, SymbolicTensor, hf.Variable)
+    for kind in (*tensors, Symbol):
+        _told(kind, "shape", _shape)
+        _told(kind, "dtype", _name if kind is Symbol else as_dtype)
+        if "device" in vars(kind):
+            _told(kind, "device", _device)
+    _told(hf.Variable, "dtype", _dtype_of_variable, of_owner=True)
+    _told(hf.layers.Layer, "dtype", _name)
+    _told(hf.layers.Layer, "compute_dtype", _name)
+    _told(hf.layers.Layer, "variable_dtype", _name)
+    _told(Ragged, "shape", _shape)
+    _told(Ragged, "dtype", as_dtype)
+    _told(COO, "shape", _shape)
+    _told(COO, "dtype", as_dtype)
+    _told(hf.IndexedSlices, "dtype", as_dtype)
+    _told(Trainer, "metrics_names", _metric_names, of_owner=True)
+    _told(Functional, "output_shape", _single)
+    _told(Functional, "input_shape", _single)
+    _told(hf.TensorSpec, "dtype", as_dtype)
+    for kind in _own_kinds(hf.layers.Layer):
+        _config_told(kind)
+    for kind, name, words in (
+        (Functional, "call", _called),
+        (hf.losses.Loss, "__call__", _loss),
+        (hf.Tensor, "numpy", _numpy),
+        (hf.Tensor, "get_shape", _get_shape),
+        (hf.Variable, "numpy", _numpy),
+        (hf.Variable, "get_shape", _get_shape),
+        (hf.Variable, "__format__", _format_of_variable),
+        (hf.Variable, "__str__", _repr_of_variable),
+        (hf.TensorSpec, "__str__", _repr_of_spec),
+        (Ragged, "__repr__", _repr_of_ragged),
+        (COO, "__repr__", _repr_of_coo),
+        (hf.IndexedSlices, "__str__", _repr_of_slices),
+        (hf.Tensor, "__repr__", _repr),
+        (hf.Tensor, "__str__", _str),
+        (hf.Tensor, "__format__", _format),
+        (hf.Variable, "__repr__", _repr_of_variable),
+        (SymbolicTensor, "__repr__", _repr_of_symbolic),
+        (Symbol, "__repr__", _repr_of_symbol),
+        (hf.layers.Layer, "__repr__", _repr_of_layer),
+        (hf.metrics.Metric, "__repr__", _repr_of_metric),
+        (hf.TensorSpec, "__repr__", _repr_of_spec),
+        (hf.data.Dataset, "__repr__", _repr_of_dataset),
+    ):
+        _said(kind, name, words)
+
+
+def _told(kind: type, name: str, convert: Callable[..., Any], of_owner: bool = False) -> None:
+    """A property whose value programs are told as ``convert`` makes it."""
+    inner = vars(kind).get(name)
+    if not isinstance(inner, property) or inner.fget is None:
+        return
+    read = inner.fget
+
+    def get(self: Any) -> Any:
+        value = read(self)
+        if not _is_asked_by_a_program():
+            return value
+        return convert(self, value) if of_owner else convert(value)
+
+    setattr(kind, name, property(get, inner.fset, doc=inner.__doc__))
+    _replaced.append((kind, name))
+
+
+def _said(kind: type, name: str, words: Callable[..., Any]) -> None:
+    """A method that answers by ``words`` where answers are TensorFlow's."""
+    inner = getattr(kind, name)
+    takes_inner = words in _AROUND
+
+    @functools.wraps(inner)
+    def say(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not _on[0]:
+            return inner(self, *args, **kwargs)
+        return words(inner, self, *args, **kwargs) if takes_inner else words(self, *args)
+
+    setattr(kind, name, say)
+    _replaced.append((kind, name))
+
+
+def _shape(value: Any) -> TensorShape:
+    return value if isinstance(value, TensorShape) else tuple.__new__(TensorShape, value)
+
+
+def _name(dtype: Any) -> Any:
+    return dtype if dtype is None or isinstance(dtype, str) else np.dtype(dtype).name
+
+
+def _device(value: str) -> str:
+    kind, _, number = value.partition(":")
+    return f"/job:localhost/replica:0/task:0/device:{kind.upper()}:{number or 0}"
+
+
+def _dtype_of_variable(variable: Any, dtype: Any) -> Any:
+    return dtype if isinstance(dtype, str) else dtype.name if _is_kerass(variable) else dtype
+
+
+def _is_kerass(variable: Any) -> bool:
+    """Whether it is a weight of a layer, or a metric's: no tf.Variable, whose name ends with ``:0``."""
+    return not (variable.name or "").endswith(":0")
+
+
+def _metric_names(model: Any, names: Any) -> list[str]:
+    return [metric.name for metric in model.metrics]
+
+
+def _single(shape: Any) -> Any:
+    return shape[0] if isinstance(shape, list) and len(shape) == 1 else shape
+
+
+def _own_kinds(base: type) -> list[type]:
+    """The classes of this package that are derived from one, and that one."""
+    found = [base] if base.__module__.startswith("hybridflow.") else []
+    for kind in base.__subclasses__():
+        found += _own_kinds(kind)
+    return found
+
+
+# ---- methods, each with the one that it is around first
+
+
+def _called(inner: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
+    """A model whose one output is in a list gives it alone."""
+    result = inner(self, *args, **kwargs)
+    return result[0] if type(result) is list and len(result) == 1 else result
+
+
+def _loss(inner: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
+    """Losses are computed in float32 unless they are told."""
+    if self.dtype is None:
+        self.dtype = dtypes.float32
+    return inner(self, *args, **kwargs)
+
+
+def _numpy(inner: Any, self: Any) -> Any:
+    """A scalar is NumPy's scalar, and arrays may be written to."""
+    found = inner(self)
+    if sys._getframe(2).f_globals.get("__name__", "").startswith("hybridflow."):
+        return found
+    return found.copy() if found.ndim else found[()]
+
+
+def _get_shape(inner: Any, self: Any) -> Any:
+    return _shape(inner(self))
+
+
+_AROUND: tuple[Any, ...] = (_called, _loss, _numpy, _get_shape)
+
+
+def _config_told(kind: type) -> None:
+    """``get_config`` of a class whose result programs are given as Keras writes it."""
+    inner = vars(kind).get("get_config")
+    if inner is None:
+        return
+
+    @functools.wraps(inner)
+    def get_config(self: Any) -> Any:
+        config = inner(self)
+        return _kerass_config(config) if _is_asked_by_a_program() else config
+
+    setattr(kind, "get_config", get_config)  # noqa: B010
+    _replaced.append((kind, "get_config"))
+
+
+def _kerass_config(config: Any) -> Any:
+    """A configuration with its policy, and what else is described in it, as Keras writes these."""
+    found = dict(config)
+    if isinstance(found.get("dtype"), str):
+        policy = {"name": found["dtype"]}
+        found["dtype"] = {"module": "keras", "class_name": "DTypePolicy", "config": policy, "registered_name": None}
+    return {key: kerass_description(value) for key, value in found.items()}
+
+
+def kerass_description(value: Any) -> Any:
+    """What describes an object, as Keras writes it: with the module of its class."""
+    if isinstance(value, (list, tuple)):
+        return type(value)([kerass_description(one) for one in value]) if type(value) in (list, tuple) else value
+    if not isinstance(value, dict) or "class_name" not in value or "config" not in value:
+        return value
+    if "registered_name" in value:
+        return value
+    name, config = value["class_name"], value["config"]
+    module = value.get("module") or next((f"keras.{room}" for room in _ROOMS if _is_in(room, name)), None)
+    if module == "keras.layers" and isinstance(config, dict):
+        config = _kerass_config(config)
+    return {"module": module, "class_name": name, "config": config, "registered_name": None}
+
+
+_ROOMS = "layers", "initializers", "regularizers", "constraints", "optimizers", "losses", "metrics"
+
+
+def _is_in(room: str, name: str) -> bool:
+    return name in getattr(hf, room).__all__
+
+
+# ---- words
+
+
+def _shape_text(shape: Any) -> str:
+    return str(TensorShape([None if isinstance(extent, Dim) else extent for extent in shape]))
+
+
+def _numpy_text(x: Any, how: Callable[[Any], str]) -> str:
+    array = x.numpy()
+    text = str(array[()]) if array.ndim == 0 else how(array)
+    return f"\n{text}" if "\n" in text else text
+
+
+def _repr(x: Any) -> str:
+    return f"<tf.Tensor: shape={_shape_text(x.shape)}, dtype={x.dtype.name}, numpy={_numpy_text(x, repr)}>"
+
+
+def _str(x: Any) -> str:
+    return f"tf.Tensor({_numpy_text(x, str)}, shape={_shape_text(x.shape)}, dtype={x.dtype.name})"
+
+
+def _format(x: Any, spec: str) -> str:
+    if isinstance(x, SymbolicTensor):
+        return repr(x)
+    array = x.numpy()
+    return format(array[()] if array.ndim == 0 else array, spec)
+
+
+def _repr_of_variable(v: Any) -> str:
+    value = v._current()
+    if isinstance(value, SymbolicTensor):
+        return f"<tf.Variable {v.name!r} shape={_shape_text(v.shape)} dtype={v.dtype.name}>"
+    if _is_kerass(v):
+        text = str(value.numpy())
+        return f"<Variable path={v.path}, shape={_shape_text(v.shape)}, dtype={v.dtype.name}, value={text}>"
+    return f"<tf.Variable {v.name!r} shape={_shape_text(v.shape)} dtype={v.dtype.name}, numpy={_numpy_text(value, repr)}>"
+
+
+def _repr_of_symbolic(x: Any) -> str:
+    node = x._node
+    name = node.attrs.get("name", node.op.name) if hasattr(node, "attrs") else node.op.name
+    return f'Tensor("{name}:0", shape={_shape_text(node.type.shape)}, dtype={node.type.dtype.name})'
+
+
+def _repr_of_symbol(x: Any) -> str:
+    return (
+        f"<KerasTensor shape={_shape_text(x.shape)}, dtype={x.type.dtype.name}, "
+        f"sparse=False, ragged=False, name={x.name}>"
+    )
+
+
+def _repr_of_layer(layer: Any) -> str:
+    return f"<{type(layer).__name__} name={layer.name}, built={layer.built}>"
+
+
+def _repr_of_metric(metric: Any) -> str:
+    return f"<{type(metric).__name__} name={metric.name}>"
+
+
+def _repr_of_spec(spec: Any) -> str:
+    shape = _shape_text([None if isinstance(extent, str) else extent for extent in spec.shape])
+    return f"TensorSpec(shape={shape}, dtype={as_dtype(spec.dtype)!r}, name={spec.name!r})"
+
+
+def _repr_of_dataset(dataset: Any) -> str:
+    return f"<_{type(dataset).__name__.lstrip('_')} element_spec={dataset.element_spec!r}>"
+
+
+def _format_of_variable(v: Any, spec: str) -> str:
+    return _repr_of_variable(v) if not spec else format(v.numpy(), spec)
+
+
+def _repr_of_ragged(x: Any) -> str:
+    return f"<tf.RaggedTensor {x.to_list()}>"
+
+
+def _repr_of_coo(x: Any) -> str:
+    return f"SparseTensor(indices={x.indices}, values={x.values}, dense_shape={_str(hf.asarray(x.shape))})"
+
+
+def _repr_of_slices(x: Any) -> str:
+    shape = "" if x.dense_shape is None else f", dense_shape={x.dense_shape}"
+    return f"IndexedSlices(indices={x.indices}, values={x.values}{shape})"

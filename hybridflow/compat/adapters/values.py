@@ -188,6 +188,9 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
 
 def _as_made(tensor: Any, value: Any) -> Any:
     """A tensor of ``value`` in the dtype that TensorFlow gives it."""
+    if tensor.dtype == dtypes.complex64 and not isinstance(value, (Operators, np.ndarray, np.generic)):
+        array = np.asarray(value)
+        return hf.constant(array) if array.dtype == dtypes.complex128 else tensor
     if tensor.dtype != dtypes.int64 or not _is_of_ints(value):
         return tensor
     if type(value) is int or not isinstance(value, Sequence):
@@ -256,6 +259,10 @@ def _within(source: DType, target: DType) -> tuple[Any, Any]:
     return max(int(low), int(source.min)), min(int(high), int(source.max))
 
 
+def _extent(d: Any) -> Any:
+    return int(d) if isinstance(d, np.generic) or type(d) is hf.Tensor else getattr(d, "value", d)
+
+
 @tf_export("TensorShape")
 class TensorShape(Shape):
     """``tf.TensorShape``: a tuple of extents, None where one is not known."""
@@ -266,7 +273,7 @@ class TensorShape(Shape):
         if dims is None:
             return tuple.__new__(_UnknownShape)
         parts = (dims,) if isinstance(dims, int) else dims
-        return tuple.__new__(cls, [None if d in (None, -1) else d for d in parts])
+        return tuple.__new__(cls, [None if d is None or (type(d) is int and d == -1) else _extent(d) for d in parts])
 
     def concatenate(self, other: Any) -> TensorShape:
         return TensorShape((*self, *TensorShape(other)))
@@ -279,6 +286,15 @@ class TensorShape(Shape):
     def __getitem__(self, key: Any) -> Any:
         extents = tuple.__getitem__(self, key)
         return TensorShape(extents) if isinstance(key, slice) else extents
+
+    def __eq__(self, other: object) -> bool:
+        return tuple.__eq__(self, tuple(other) if isinstance(other, (list, tuple)) else other)  # type: ignore[arg-type]
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return tuple.__hash__(self)
 
     def __add__(self, other: Any) -> TensorShape:
         return self.concatenate(other)
@@ -617,7 +633,7 @@ def is_tensor(x: Any) -> bool:
 def get_static_value(tensor: Any, partial: bool = False) -> Any:
     """``tf.get_static_value``: the value as a NumPy array, None while tracing."""
     if isinstance(tensor, Operators):
-        return array_of(tensor) if type(tensor) in (hf.Tensor, hf.Variable) else None
+        return array_of(tensor)[()] if type(tensor) in (hf.Tensor, hf.Variable) else None
     return np.asarray(tensor)
 
 
