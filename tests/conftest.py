@@ -37,7 +37,6 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("same")
 
 
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Words, shapes and dtypes are TensorFlow's in the tests of its names alone, whatever was imported before."""

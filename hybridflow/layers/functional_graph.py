@@ -21,6 +21,7 @@ from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError, entered
+from hybridflow.layers.dtype_policy import as_policy
 from hybridflow.layers.keras_tensor import Call, Symbol, first_symbol
 from hybridflow.layers.layer import Layer, shape_of
 from hybridflow.tracing.trace import Trace
@@ -43,6 +44,11 @@ for _name in ("lt", "le", "gt", "ge"):
 setattr(Symbol, "__getitem__", lambda self, key: Operation("getitem", key=key)(self))  # noqa: B010
 for _name in ("neg", "abs"):
     setattr(Symbol, f"__{_name}__", lambda self, name=_name: Operation(name)(self))
+
+
+def _named(dtype: Any) -> Any:
+    """The name of a dtype that a policy's description has, as Keras writes it."""
+    return as_policy(dtype).compute_dtype if isinstance(dtype, dict) else dtype
 
 
 class Operation(Layer):
@@ -114,7 +120,7 @@ class InputLayer(Layer):
         word = _word(name or f"input_{next(_numbers)}")  # of extents, which differ from those of other inputs
         extents = [Dim(f"{word}_{axis}") if extent is None else extent for axis, extent in enumerate(self.shape, 1)]
         batch = Dim("batch") if batch_size is None else batch_size
-        kind = TensorType((batch, *extents), to_dtype(default_float if dtype is None else dtype, "Input"))
+        kind = TensorType((batch, *extents), to_dtype(default_float if dtype is None else _named(dtype), "Input"))
         call.outputs = [Symbol(kind, call, 0)]
         call.structure = pytree.flatten(call.outputs[0])[1]
         self._calls = [call]

@@ -238,7 +238,9 @@ class Discretization(Layer, one_tensor=True):
         x = (
             inputs if dtypes.is_float(inputs.dtype) else astype(inputs, dtypes.float64)
         )  # boundaries may lie between integers
-        return astype(searchsorted(asarray(np.array(self.bin_boundaries), dtype=x.dtype), x, side="right"), dtypes.int32)
+        return astype(
+            searchsorted(asarray(np.array(self.bin_boundaries), dtype=x.dtype), x, side="right"), dtypes.int32
+        )
 
     def get_config(self) -> dict[str, Any]:
         boundaries = {"bin_boundaries": self.bin_boundaries} if self.bin_boundaries else {"num_bins": self.num_bins}

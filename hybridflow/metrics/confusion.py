@@ -48,6 +48,9 @@ class Counts(NamedTuple):
     fn: Any
 
 
+_NAMES = {"tp": "true_positives", "fp": "false_positives", "tn": "true_negatives", "fn": "false_negatives"}
+
+
 class _Decisions(Metric):
     """What counts decisions at thresholds.  ``_kept`` names the counts that the state is made of."""
 
@@ -64,7 +67,24 @@ class _Decisions(Metric):
         """Make the state: a count for each threshold, and each output of those that are kept apart."""
         self._thresholds = asarray(np.array(thresholds, np.float32))
         shape = (len(thresholds), *outputs)
-        self._counts = {kind: self.add_variable(shape, dtype=dtypes.float64, name=kind) for kind in self._kept}
+        self._counts = {kind: self.add_variable(shape, dtype=dtypes.float64, name=_NAMES[kind]) for kind in self._kept}
+
+    @property
+    def true_positives(self) -> Any:
+        """The variable that counts them, where the metric does; so for the other three."""
+        return self._counts.get("tp")
+
+    @property
+    def false_positives(self) -> Any:
+        return self._counts.get("fp")
+
+    @property
+    def true_negatives(self) -> Any:
+        return self._counts.get("tn")
+
+    @property
+    def false_negatives(self) -> Any:
+        return self._counts.get("fn")
 
     def update_state(self, y_true: ArrayLike, y_pred: Any, sample_weight: Any = None) -> None:
         weights = self._there(y_pred, y_pred, sample_weight)

@@ -326,7 +326,9 @@ def _array(value: Any) -> np.ndarray:
     if isinstance(value, (Tensor, Variable)):
         return value.numpy()
     refuse_mask(value, "fit", "an array of samples")
-    return np.asarray(value)
+    array = np.asarray(value)
+    is_column = array.ndim == 1 and type(value).__name__ == "Series"  # of a table of pandas
+    return array[:, None] if is_column else array
 
 
 def _length(method: str, data: Batch) -> int:

@@ -129,7 +129,7 @@ def test_devices_that_are_not_there() -> None:
     with pytest.raises(hf.errors.DeviceError):
         tf.device("/TPU:0")
     with tf.device("/GPU:7"):
-        assert tf.ones(2).device == "cpu"
+        assert tf.ones(2).device.endswith("CPU:0")
     tf.config.set_soft_device_placement(False)
     try:
         with pytest.raises(hf.errors.DeviceError):

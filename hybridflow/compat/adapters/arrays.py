@@ -31,6 +31,7 @@ from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.context import now, suspended
 from hybridflow.core.tensor import Operators
 from hybridflow.errors import ArgumentError, IndexRangeError, ShapeError
+from hybridflow.ragged import Ragged
 from hybridflow.tracing.symbolic_tensor import SymbolicTensor
 
 
@@ -174,6 +175,20 @@ def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Any:
     return hf.squeeze(x, None if wanted == () else wanted)
 
 
+def _joined_rows(parts: list[Any], axis: int) -> Any:
+    """Ragged tensors, and tensors beside them, joined along their rows or within these."""
+    whole = [part if isinstance(part, Ragged) else Ragged.from_tensor(operand(part)) for part in parts]
+    if axis % (whole[0].values.ndim + 1) == 0:
+        lengths = hf.concat([part.row_lengths() for part in whole])
+        return Ragged.from_row_lengths(hf.concat([part.values for part in whole]), lengths)
+    if axis % (whole[0].values.ndim + 1) != 1:
+        inner = hf.concat([part.values for part in whole], axis - 1 if axis > 0 else axis)
+        return whole[0].with_values(inner)
+    rows = [hf.concat([part[k] for part in whole]) for k in range(len(whole[0]))]
+    lengths = hf.asarray([row.shape[0] for row in rows], dtypes.int64)
+    return Ragged.from_row_lengths(hf.concat(rows), lengths)
+
+
 @tf_export("concat")
 def concat(values: Any, axis: Any, name: str | None = None) -> Any:
     """``tf.concat``."""
@@ -182,6 +197,8 @@ def concat(values: Any, axis: Any, name: str | None = None) -> Any:
     parts = list(values)
     if any(isinstance(part, Extents) for part in parts) and not any(isinstance(part, Operators) for part in parts):
         return Extents([extent for part in parts for extent in part])
+    if any(isinstance(part, Ragged) for part in parts):
+        return _joined_rows(parts, int(axes(axis)))
     return hf.concat(operands(parts, [*_indices(parts)]), axes(axis))
 
 

@@ -240,24 +240,28 @@ def vectorized_map(
     return hf.vectorized_map(fn, hf.tree.map(operand, elems), fallback_to_while_loop, warn)
 
 
+def _row_mask(values: Any, row: int) -> Any:
+    return hf.reshape(hf.arange(values.shape[0]) == row % values.shape[0], (-1, *[1] * (values.ndim - 1)))
+
+
 @dataclasses.dataclass(init=False, eq=False)
 class _TensorArray(hf.TensorArray):
-    """``tf.TensorArray``.  Outside of functions an element that is read is let go: it is 0 from then on."""
+    """``tf.TensorArray``."""
 
     def size(self, name: str | None = None) -> Any:
         """How many elements there are, as a tensor."""
         return hf.asarray(super().size(), dtypes.int32)
 
-    def _with(self, values: Any) -> Any:
-        result = super()._with(values)
-        result._clears = getattr(self, "_clears", False)
-        return result
+
+@dataclasses.dataclass(init=False, eq=False)
+class _ReadOnce(_TensorArray):
+    """One that lets go of an element that is read outside of functions: it is 0 from then on."""
 
     def read(self, index: Any, name: str | None = None) -> Any:
         """The element at an index."""
         found = super().read(index)
-        if getattr(self, "_clears", False) and self._values is not None and not inside_function():
-            self._values = hf.tensor_scatter_nd_update(self._values, [[int(index)]], hf.zeros_like(found)[None])
+        if self._values is not None and not inside_function():
+            self._values = hf.where(_row_mask(self._values, int(index)), 0, self._values)
         return found
 
 
@@ -269,9 +273,8 @@ def _tensor_array(
     """``tf.TensorArray``."""
     shape = None if element_shape is None or not TensorShape(element_shape).is_fully_defined() else element_shape
     count = 0 if size is None else size
-    made = _TensorArray(dtype, count, None if shape is None else extents(shape), bool(dynamic_size))
-    made._clears = clear_after_read is not False and not inside_function()
-    return made
+    kind = _TensorArray if clear_after_read is False or inside_function() else _ReadOnce
+    return kind(dtype, count, None if shape is None else extents(shape), bool(dynamic_size))
 
 
 TensorArray = Facade(_TensorArray, _tensor_array)

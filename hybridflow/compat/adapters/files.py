@@ -17,9 +17,10 @@ import hybridflow as hf
 from hybridflow.checkpoint.checkpoint import opened
 from hybridflow.compat.adapters.records import Record
 from hybridflow.compat.adapters.settings import device_of
-from hybridflow.compat.adapters.values import DType, TensorSpec, as_dtype, convert_to_tensor
+from hybridflow.compat.adapters.values import DType, TensorShape, TensorSpec, as_dtype, convert_to_tensor
 from hybridflow.compat.export import export, tf_export
 from hybridflow.compat.facade import Facade
+from hybridflow.core import pytree
 from hybridflow.data.csv_files import column, dialect_of, fields_in
 from hybridflow.errors import ArgumentError
 from hybridflow.saved.saving import in_folder
@@ -63,6 +64,30 @@ class Optional:
         return self._values[0]
 
 
+class UnknownSpec:
+    """What is said of a tensor of which the dtype alone is known."""
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype, self.shape, self.name = dtype, TensorShape(None), None
+
+    def __repr__(self) -> str:
+        return f"TensorSpec(shape=<unknown>, dtype={self.dtype!r}, name=None)"
+
+
+def _typed(generator: Any, specs: Any, *args: Any) -> Any:
+    """The elements of a generator, with tensors of the dtypes that ``specs`` say."""
+    for element in generator(*args):
+        yield _cast(specs, element)
+
+
+def _cast(spec: Any, value: Any) -> Any:
+    if isinstance(spec, (tuple, list)):
+        return tuple(_cast(one, part) for one, part in zip(spec, value, strict=True))
+    if isinstance(spec, dict):
+        return {key: _cast(one, value[key]) for key, one in spec.items()}
+    return value if spec.dtype.name == "string" else np.asarray(value, spec.dtype.dtype)
+
+
 @tf_export("data.NumpyIterator", "data.Iterator")
 class Elements(hf.data.Iterator):
     """``tf.data.Iterator``."""
@@ -72,6 +97,13 @@ class Elements(hf.data.Iterator):
     def get_next_as_optional(self) -> Optional:
         """The next element, or that there is none."""
         return Optional(self.element_spec, tuple(itertools.islice(self, 1)))
+
+    def load_state_dict(self, state_dict: Any) -> None:
+        """Go on where a state was taken, though the iterator may have begun."""
+        self.close()
+        self._runner = self._node.runner()
+        self._elements, self._next = None, self._begin
+        super().load_state_dict(state_dict)
 
 
 @tf_export("data.Dataset")
@@ -94,6 +126,26 @@ class Dataset(hf.data.Dataset):
     @classmethod
     def from_tensors(cls, tensors: Any, name: str | None = None) -> Any:
         return super().from_tensors(_of_lists(tensors))
+
+    @classmethod
+    def from_generator(
+        cls, generator: Any, output_types: Any = None, output_shapes: Any = None, args: Any = None,
+        output_signature: Any = None, name: str | None = None,
+    ) -> Any:  # fmt: skip
+        """What ``generator(*args)`` gives.  ``output_types`` without shapes are what elements are converted to."""
+        if output_types is None or output_shapes is not None or output_signature is not None or not callable(generator):
+            return super().from_generator(generator, output_types, output_shapes, args, output_signature)
+        types, structure = pytree.flatten(output_types)
+        specs = pytree.unflatten(structure, [UnknownSpec(as_dtype(one)) for one in types])
+        made = super().from_generator(partial(_typed, generator, specs), args=args)
+        made._declared = specs
+        return made
+
+    @property
+    def element_spec(self) -> Any:
+        """The elements with a ``tf.TensorSpec`` for each tensor."""
+        declared = getattr(self, "_declared", None)
+        return super().element_spec if declared is None else declared
 
     @classmethod
     def list_files(cls, *args: Any, **kwargs: Any) -> Any:

@@ -154,7 +154,7 @@ def tversky(y_true: Any, y_pred: Any, alpha: float = 0.5, beta: float = 0.5, axi
 # ---- utilities
 
 
-@tf_export("keras.utils.img_to_array")
+@tf_export("keras.utils.img_to_array", "keras.preprocessing.image.img_to_array")
 def img_to_array(img: Any, data_format: str | None = None, dtype: Any = None) -> np.ndarray:
     """``tf.keras.utils.img_to_array``: [height, width, channels], as float32."""
     array = np.asarray(img, "float32" if dtype is None else as_dtype(dtype).dtype)
@@ -164,7 +164,7 @@ def img_to_array(img: Any, data_format: str | None = None, dtype: Any = None) ->
     return np.moveaxis(array, -1, 0) if data_format == "channels_first" else array
 
 
-@tf_export("keras.utils.array_to_img")
+@tf_export("keras.utils.array_to_img", "keras.preprocessing.image.array_to_img")
 def array_to_img(x: Any, data_format: str | None = None, scale: bool = True, dtype: Any = None) -> Any:
     """``tf.keras.utils.array_to_img``: a picture of Pillow, which has to be installed."""
     from PIL import Image
@@ -178,7 +178,7 @@ def array_to_img(x: Any, data_format: str | None = None, scale: bool = True, dty
     return Image.fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels)
 
 
-@tf_export("keras.utils.load_img")
+@tf_export("keras.utils.load_img", "keras.preprocessing.image.load_img")
 def load_img(
     path: Any, color_mode: str = "rgb", target_size: Any = None, interpolation: str = "nearest",
     keep_aspect_ratio: bool = False,
@@ -202,7 +202,7 @@ def load_img(
     return result.resize((wide, high), getattr(Image, interpolation.upper()), box)
 
 
-@tf_export("keras.utils.save_img")
+@tf_export("keras.utils.save_img", "keras.preprocessing.image.save_img")
 def save_img(path: Any, x: Any, data_format: str | None = None, file_format: Any = None, scale: bool = True) -> None:
     """``tf.keras.utils.save_img``, by Pillow, which has to be installed."""
     array_to_img(x, data_format, scale).save(path, format=file_format)

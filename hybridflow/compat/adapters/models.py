@@ -78,7 +78,9 @@ def binary_crossentropy(
     y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1
 ) -> Any:
     """``tf.keras.losses.binary_crossentropy``: the loss of each sample."""
-    return in_dtype_of(y_pred, hf.losses.BinaryCrossentropy(from_logits, label_smoothing, axis, reduction="none"))(y_true, y_pred)
+    return in_dtype_of(y_pred, hf.losses.BinaryCrossentropy(from_logits, label_smoothing, axis, reduction="none"))(
+        y_true, y_pred
+    )
 
 
 @tf_export("keras.losses.categorical_crossentropy", "keras.metrics.categorical_crossentropy")
@@ -86,7 +88,9 @@ def categorical_crossentropy(
     y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1
 ) -> Any:
     """``tf.keras.losses.categorical_crossentropy``: the loss of each sample."""
-    return in_dtype_of(y_pred, hf.losses.CategoricalCrossentropy(from_logits, label_smoothing, axis, reduction="none"))(y_true, y_pred)
+    return in_dtype_of(y_pred, hf.losses.CategoricalCrossentropy(from_logits, label_smoothing, axis, reduction="none"))(
+        y_true, y_pred
+    )
 
 
 @tf_export("keras.losses.sparse_categorical_crossentropy", "keras.metrics.sparse_categorical_crossentropy")
@@ -94,7 +98,9 @@ def sparse_categorical_crossentropy(
     y_true: Any, y_pred: Any, from_logits: bool = False, ignore_class: int | None = None, axis: int = -1
 ) -> Any:
     """``tf.keras.losses.sparse_categorical_crossentropy``: the loss of each sample."""
-    return in_dtype_of(y_pred, hf.losses.SparseCategoricalCrossentropy(from_logits, ignore_class, "none", axis))(y_true, y_pred)
+    return in_dtype_of(y_pred, hf.losses.SparseCategoricalCrossentropy(from_logits, ignore_class, "none", axis))(
+        y_true, y_pred
+    )
 
 
 @tf_export("keras.losses.get")

@@ -193,9 +193,19 @@ class Replicas:
         """The one result."""
         return (value,)
 
+    def experimental_distribute_values_from_function(self, value_fn: Any) -> Any:
+        """What the function makes of the one replica's context."""
+        return value_fn(ValueContext())
+
     @property
     def extended(self) -> Replicas:
         return self
+
+
+class ValueContext:
+    """Which of the replicas a value is made for: the only one."""
+
+    num_replicas_in_sync, replica_id_in_sync_group = 1, 0
 
 
 @tf_export("distribute.InputContext")

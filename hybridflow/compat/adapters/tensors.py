@@ -16,8 +16,8 @@ import numpy as np
 import hybridflow as hf
 from hybridflow.array import numpy_protocols
 from hybridflow.compat.adapters.values import Reference, TensorShape, as_dtype
-from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core import promotion
 from hybridflow.core.donated_tensor import DonatedTensor
 from hybridflow.core.layer_context import mask_of
@@ -88,7 +88,8 @@ def _replace() -> None:
         _config_told(kind)
     for kind, name, words in (
         (Functional, "call", _called),
-        (hf.losses.Loss, "__call__", _loss),
+        (hf.losses.Loss, "__init__", _loss),
+        (hf.layers.Layer, "_converted", _stacked),
         (hf.Tensor, "numpy", _numpy),
         (hf.Tensor, "get_shape", _get_shape),
         (hf.Variable, "numpy", _numpy),
@@ -194,9 +195,9 @@ def _called(inner: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _loss(inner: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
     """Losses are computed in float32 unless they are told."""
+    inner(self, *args, **kwargs)
     if self.dtype is None:
         self.dtype = dtypes.float32
-    return inner(self, *args, **kwargs)
 
 
 def _numpy(inner: Any, self: Any) -> Any:
@@ -211,7 +212,14 @@ def _get_shape(inner: Any, self: Any) -> Any:
     return _shape(inner(self))
 
 
-_AROUND: tuple[Any, ...] = (_called, _loss, _numpy, _get_shape)
+def _stacked(inner: Any, self: Any, value: Any) -> Any:
+    """A list of arrays as the input of a layer that takes one tensor is an array with one more axis."""
+    if self._one_tensor and type(value) is list and value and all(isinstance(one, np.ndarray) for one in value):
+        value = np.stack(value)
+    return inner(self, value)
+
+
+_AROUND: tuple[Any, ...] = (_called, _loss, _stacked, _numpy, _get_shape)
 
 
 def _config_told(kind: type) -> None:
@@ -295,7 +303,9 @@ def _repr_of_variable(v: Any) -> str:
     if _is_kerass(v):
         text = str(value.numpy())
         return f"<Variable path={v.path}, shape={_shape_text(v.shape)}, dtype={v.dtype.name}, value={text}>"
-    return f"<tf.Variable {v.name!r} shape={_shape_text(v.shape)} dtype={v.dtype.name}, numpy={_numpy_text(value, repr)}>"
+    return (
+        f"<tf.Variable {v.name!r} shape={_shape_text(v.shape)} dtype={v.dtype.name}, numpy={_numpy_text(value, repr)}>"
+    )
 
 
 def _repr_of_symbolic(x: Any) -> str:

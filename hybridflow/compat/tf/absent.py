@@ -44,26 +44,16 @@ not_here(
 not_here(
     "image",
     {
-        "adjust_jpeg_quality": "there are no encoders; use Pillow",
         "random_jpeg_quality": "there are no encoders; use Pillow",
         "stateless_random_jpeg_quality": "there are no encoders; use Pillow",
-        "encode_jpeg": "there are no encoders; use tf.keras.utils.save_img",
-        "encode_png": "there are no encoders; use tf.keras.utils.save_img",
-        "decode_bmp": "there are no decoders; use tf.keras.utils.load_img",
-        "decode_gif": "there are no decoders; use tf.keras.utils.load_img",
         "extract_glimpse": "write tf.image.crop_and_resize",
         "sample_distorted_bounding_box": "draw a box by tf.random.uniform, and use tf.image.crop_to_bounding_box",
         "stateless_sample_distorted_bounding_box": "draw a box, and use tf.image.crop_to_bounding_box",
-        "decode_image": "there are no decoders; read pictures with another library into NumPy arrays",
-        "decode_jpeg": "there are no decoders; read pictures with another library into NumPy arrays",
-        "decode_png": "there are no decoders; read pictures with another library into NumPy arrays",
     },
 )
 not_here(
     "io",
     {
-        "encode_jpeg": "there are no encoders; use tf.keras.utils.save_img",
-        "encode_png": "there are no encoders; use tf.keras.utils.save_img",
         "encode_base64": "there are no tensors of texts; use Python's base64",
         "decode_base64": "there are no tensors of texts; use Python's base64",
         "decode_compressed": "there are no tensors of texts; use Python's zlib",
@@ -72,19 +62,13 @@ not_here(
         "parse_single_sequence_example": "use tf.io.parse_single_example with FixedLenSequenceFeature",
         "RaggedFeature": "use tf.io.VarLenFeature, and tf.RaggedTensor of what it gives",
         "SparseFeature": "use tf.io.VarLenFeature, and tf.SparseTensor of what it gives",
-        "decode_image": "there are no decoders; read pictures with another library into NumPy arrays",
-        "decode_jpeg": "there are no decoders; read pictures with another library into NumPy arrays",
-        "decode_png": "there are no decoders; read pictures with another library into NumPy arrays",
     },
 )
 not_here(
     ".",
     {
-        "sets": "use Python's sets, tf.unique, or tf.compat.v1.setdiff1d",
-        "queue": "use tf.data.Dataset, or Python's queue",
         "quantization": "cast to tf.int8 and back with scales of your own",
         "xla": "functions are always compiled",
-        "profiler": "use f.profile(*args) of a tf.function",
         "graph_util": "f.get_concrete_function(...) has the graph",
         "types": "use isinstance with tf.Tensor and tf.Variable",
         "signature": "write input_signature of tf.function",
@@ -105,7 +89,6 @@ not_here(
         "div": "write tf.divide",
         "to_float": "write tf.cast(x, tf.float32)",
         "to_int32": "write tf.cast(x, tf.int32)",
-        "audio": "there are no decoders; read sounds with another library into NumPy arrays",
         "lite": "use tf.saved_model.save",
         "tpu": "the devices are the CPU and NVIDIA GPUs",
     },
@@ -130,9 +113,7 @@ not_here(
 not_here(
     "keras.utils",
     {
-        "image_dataset_from_directory": "there are no decoders; map tf.keras.utils.load_img over tf.io.gfile.glob(...)",
         "text_dataset_from_directory": "there are no tensors of texts; read them in Python",
-        "audio_dataset_from_directory": "there are no decoders; read sounds with another library into NumPy arrays",
         "FeatureSpace": "write the numbers of the columns with tf.keras.layers.Normalization and CategoryEncoding",
         "model_to_dot": "write tf.keras.utils.plot_model",
     },
@@ -140,7 +121,6 @@ not_here(
 not_here(
     "keras.preprocessing",
     {
-        "image": "use tf.keras.utils.load_img and img_to_array, and layers like tf.keras.layers.RandomFlip",
         "text": "there are no tensors of texts; turn words into numbers with a dict in Python",
     },
 )

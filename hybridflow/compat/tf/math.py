@@ -108,6 +108,8 @@ def xdivy(x: Any, y: Any, name: str | None = None) -> Any:
 @tf_export("math.reduce_sum", "reduce_sum", v1_names=_OLD, op_type="Sum")
 def reduce_sum(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.reduce_sum``: in the operand's dtype."""
+    if isinstance(input_tensor, hf.ragged.Ragged):
+        return input_tensor.sum(axes(axis))
     x = operand(input_tensor)
     return hf.sum(x, axis=axes(axis), dtype=x.dtype, keepdims=keepdims)
 
@@ -127,6 +129,8 @@ def reduce_prod(input_tensor: Any, axis: Any = None, keepdims: bool = False, nam
 @tf_export("math.reduce_mean", "reduce_mean", v1_names=_OLD, op_type="Mean")
 def reduce_mean(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.reduce_mean``: of ints it is an int."""
+    if isinstance(input_tensor, hf.ragged.Ragged):
+        return input_tensor.mean(axes(axis))
     x = operand(input_tensor)
     if not dtypes.is_integer(x.dtype):
         return hf.mean(x, axis=axes(axis), keepdims=keepdims)
@@ -139,12 +143,16 @@ def reduce_mean(input_tensor: Any, axis: Any = None, keepdims: bool = False, nam
 @tf_export("math.reduce_max", "reduce_max", v1_names=_OLD, op_type="Max")
 def reduce_max(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.reduce_max``: of no elements it is the least value of the dtype."""
+    if isinstance(input_tensor, hf.ragged.Ragged):
+        return input_tensor.max(axes(axis))
     return _extreme(hf.max, operand(input_tensor), axes(axis), keepdims, least=True)
 
 
 @tf_export("math.reduce_min", "reduce_min", v1_names=_OLD, op_type="Min")
 def reduce_min(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.reduce_min``: of no elements it is the greatest value of the dtype."""
+    if isinstance(input_tensor, hf.ragged.Ragged):
+        return input_tensor.min(axes(axis))
     return _extreme(hf.min, operand(input_tensor), axes(axis), keepdims, least=False)
 
 

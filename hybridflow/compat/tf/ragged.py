@@ -6,12 +6,18 @@ from typing import Any
 
 import hybridflow as hf
 from hybridflow.compat.export import export, tf_export
+from hybridflow.compiler.ir import dtypes
 
 
 @tf_export("ragged.constant")
 def constant(pylist: Any, dtype: Any = None, name: str | None = None) -> Any:
     """The ragged tensor of a list of rows."""
-    return hf.ragged.constant(pylist=pylist, dtype=dtype)
+    rows = hf.ragged.constant(pylist=pylist, dtype=dtype)
+    if dtype is not None or rows.dtype != dtypes.int64 or not all(isinstance(row, (list, tuple)) for row in pylist):
+        return rows
+    ints = [one for row in pylist for one in row]
+    fits = all(type(one) is int and -(2**31) <= one < 2**31 for one in ints)
+    return rows.with_values(hf.astype(rows.values, dtypes.int32)) if ints and fits else rows
 
 
 @tf_export("ragged.row_splits_to_segment_ids")
