@@ -116,7 +116,7 @@ def _replace() -> None:
 
 def _told(kind: type, name: str, convert: Callable[..., Any], of_owner: bool = False) -> None:
     """A property whose value programs are told as ``convert`` makes it."""
-    inner = vars(kind).get(name)
+    inner = next((vars(owner)[name] for owner in kind.__mro__ if name in vars(owner)), None)
     if not isinstance(inner, property) or inner.fget is None:
         return
     read = inner.fget
