@@ -63,7 +63,7 @@ class _Rules:
     """What libraries with other rules of promotion set while programs written for them run, see ``compat``."""
 
     arrays_follow_tensors = False  # a NumPy array beside a tensor takes its dtype, if that holds the array's kind
-    quotient_of_integers = dtypes.float32
+    quotient_of_integers: np.dtype[Any] = dtypes.float32
 
 
 rules = _Rules()

@@ -259,10 +259,10 @@ class _ReadOnce(_TensorArray):
 
     def read(self, index: Any, name: str | None = None) -> Any:
         """The element at an index."""
-        found = super().read(index)
+        element = super().read(index)
         if self._values is not None and not inside_function():
             self._values = hf.where(_row_mask(self._values, int(index)), 0, self._values)
-        return found
+        return element
 
 
 def _tensor_array(

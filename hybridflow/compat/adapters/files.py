@@ -137,9 +137,9 @@ class Dataset(hf.data.Dataset):
             return super().from_generator(generator, output_types, output_shapes, args, output_signature)
         types, structure = pytree.flatten(output_types)
         specs = pytree.unflatten(structure, [UnknownSpec(as_dtype(one)) for one in types])
-        made = super().from_generator(partial(_typed, generator, specs), args=args)
-        made._declared = specs
-        return made
+        dataset: Any = super().from_generator(partial(_typed, generator, specs), args=args)
+        dataset._declared = specs
+        return dataset
 
     @property
     def element_spec(self) -> Any:

@@ -23,13 +23,13 @@ _PICTURES = (".bmp", ".gif", ".jpeg", ".jpg", ".png")
 
 def _bytes_of(contents: Any, stage: str) -> bytes:
     """The bytes of a text.  Raises ArgumentError for anything else."""
-    found = contents.numpy() if hasattr(contents, "numpy") else contents
-    found = found.item() if isinstance(found, np.ndarray) and found.ndim == 0 else found
-    if isinstance(found, str):
-        return found.encode("latin-1")
-    if not isinstance(found, (bytes, bytearray)):
-        raise ArgumentError(stage, f"{type(found).__name__} is no text with the bytes of a file.")
-    return bytes(found)
+    result = contents.numpy() if hasattr(contents, "numpy") else contents
+    result = result.item() if isinstance(result, np.ndarray) and result.ndim == 0 else result
+    if isinstance(result, str):
+        return result.encode("latin-1")
+    if not isinstance(result, (bytes, bytearray)):
+        raise ArgumentError(stage, f"{type(result).__name__} is no text with the bytes of a file.")
+    return bytes(result)
 
 
 def _opened(stage: str, contents: Any) -> Any:
@@ -174,8 +174,8 @@ def adjust_jpeg_quality(image: Any, jpeg_quality: Any, dct_method: str = "", nam
     x = operand(image)
     is_float = as_dtype(x.dtype).is_floating
     pixels = hf.astype(hf.clip(x * 255.5, 0, 255), "uint8") if is_float else x
-    found = decode_jpeg(encode_jpeg(pixels, quality=int(jpeg_quality)), channels=x.shape[-1])
-    return hf.astype(found, x.dtype) / 255 if is_float else found
+    result = decode_jpeg(encode_jpeg(pixels, quality=int(jpeg_quality)), channels=x.shape[-1])
+    return hf.astype(result, x.dtype) / 255 if is_float else result
 
 
 def _text(data: bytes) -> Any:
@@ -273,8 +273,10 @@ def _indexed(
     names = list(class_names or folders)
     if set(names) != set(folders):
         raise ArgumentError(stage, f"class_names are {names}; the folders in {os.fspath(root)!r} are {folders}.")
-    found = [(path, number) for number, name in enumerate(names) for path in _files(root / name, endings, follow_links)]
-    return [path for path, _ in found], [number for _, number in found], names
+    result = [
+        (path, number) for number, name in enumerate(names) for path in _files(root / name, endings, follow_links)
+    ]
+    return [path for path, _ in result], [number for _, number in result], names
 
 
 def _files(folder: Path, endings: Sequence[str], follow_links: bool) -> list[str]:
@@ -286,11 +288,11 @@ def _files(folder: Path, endings: Sequence[str], follow_links: bool) -> list[str
 
 
 def _folder(
-    stage: str, found: tuple[list[str], list[int] | None, list[str]], read: Any, spec: Any, label_mode: Any,
+    stage: str, result: tuple[list[str], list[int] | None, list[str]], read: Any, spec: Any, label_mode: Any,
     batch_size: int | None, shuffle: bool, seed: Any, validation_split: Any, subset: Any,
 ) -> Any:  # fmt: skip
     """A dataset of what ``read`` makes of files, with their labels; for both subsets, two datasets."""
-    paths, numbers, names = found
+    paths, numbers, names = result
     if label_mode not in ("int", "categorical", "binary", None):
         raise ArgumentError(stage, f"label_mode is {label_mode!r}; it is 'int', 'categorical', 'binary' or None.")
     if label_mode == "binary" and len(names) != 2:
@@ -312,10 +314,10 @@ def _folder(
     def part(which: Any) -> Any:
         first = len(paths) - int((validation_split or 0) * len(paths))
         rows = slice(first, None) if which == "validation" else slice(first if validation_split else None)
-        own, own_numbers = paths[rows], None if numbers is None or label_mode is None else numbers[rows]
+        members, own_numbers = paths[rows], None if numbers is None or label_mode is None else numbers[rows]
 
         def elements() -> Iterator[Any]:
-            for k, path in enumerate(own):
+            for k, path in enumerate(members):
                 yield (
                     read(path) if own_numbers is None else (read(path), _label(own_numbers[k], label_mode, len(names)))
                 )
@@ -323,14 +325,18 @@ def _folder(
         label = hf.TensorSpec(() if label_mode == "int" else (1,), "int32" if label_mode == "int" else "float32")
         if label_mode == "categorical":
             label = hf.TensorSpec((len(names),), "float32")
-        made = Dataset.from_generator(elements, output_signature=spec if own_numbers is None else (spec, label))
-        made = made.apply(hf.data.assert_cardinality(len(own))) if hasattr(hf.data, "assert_cardinality") else made
+        dataset = Dataset.from_generator(elements, output_signature=spec if own_numbers is None else (spec, label))
+        dataset = (
+            dataset.apply(hf.data.assert_cardinality(len(members)))
+            if hasattr(hf.data, "assert_cardinality")
+            else dataset
+        )
         if shuffle:
-            made = made.shuffle((batch_size or 128) * 8, seed)
-        made = made.batch(batch_size) if batch_size is not None else made
-        made = made.prefetch(1)
-        made.class_names, made.file_paths = names, own
-        return made
+            dataset = dataset.shuffle((batch_size or 128) * 8, seed)
+        dataset = dataset.batch(batch_size) if batch_size is not None else dataset
+        dataset = dataset.prefetch(1)
+        dataset.class_names, dataset.file_paths = names, members
+        return dataset
 
     return (part("training"), part("validation")) if subset == "both" else part(subset)
 
@@ -359,13 +365,13 @@ def image_dataset_from_directory(
 
     def read(path: str) -> np.ndarray:
         pixels = _pixels(stage, _opened(stage, Path(path).read_bytes()), channels)
-        found: np.ndarray = resize(pixels.astype(np.float32)).numpy()
-        return found
+        result: np.ndarray = resize(pixels.astype(np.float32)).numpy()
+        return result
 
     spec = hf.TensorSpec((height, width, channels), "float32")
-    found = _indexed(stage, directory, labels, class_names, _PICTURES, follow_links)
+    result = _indexed(stage, directory, labels, class_names, _PICTURES, follow_links)
     mode = None if labels is None else label_mode
-    return _folder(stage, found, read, spec, mode, batch_size, shuffle, seed, validation_split, subset)
+    return _folder(stage, result, read, spec, mode, batch_size, shuffle, seed, validation_split, subset)
 
 
 @tf_export("keras.utils.audio_dataset_from_directory")
@@ -385,14 +391,14 @@ def audio_dataset_from_directory(
 
     def read(path: str) -> np.ndarray:
         sound, _ = decode_wav(Path(path).read_bytes(), desired_samples=output_sequence_length or -1)
-        found: np.ndarray = sound.numpy()
-        return found
+        result: np.ndarray = sound.numpy()
+        return result
 
-    found = _indexed(stage, directory, labels, class_names, (".wav",), follow_links)
-    channels = read(found[0][0]).shape[1] if found[0] else 1
+    result = _indexed(stage, directory, labels, class_names, (".wav",), follow_links)
+    channels = read(result[0][0]).shape[1] if result[0] else 1
     spec = hf.TensorSpec((output_sequence_length, channels), "float32")
     mode = None if labels is None else label_mode
-    return _folder(stage, found, read, spec, mode, batch_size, shuffle, seed, validation_split, subset)
+    return _folder(stage, result, read, spec, mode, batch_size, shuffle, seed, validation_split, subset)
 
 
 # ---- ImageDataGenerator
@@ -450,15 +456,15 @@ class ImageDataGenerator:
 
     def random_transform(self, x: Any, seed: int | None = None) -> np.ndarray:
         """A picture with what is done by chance."""
-        draw = np.random.RandomState(seed) if seed is not None else np.random
+        draw: Any = np.random.RandomState(seed) if seed is not None else np.random
         x = np.asarray(x, self.dtype)
         height, width = x.shape[:2]
-        turn = np.deg2rad(draw.uniform(-self.rotation_range, self.rotation_range)) if self.rotation_range else 0.0
+        angle = np.deg2rad(draw.uniform(-self.rotation_range, self.rotation_range)) if self.rotation_range else 0.0
         shear = np.deg2rad(draw.uniform(-self.shear_range, self.shear_range)) if self.shear_range else 0.0
         down = self._shift(draw, self.height_shift_range, height)
         right = self._shift(draw, self.width_shift_range, width)
         zooms = draw.uniform(*self.zoom_range, 2) if tuple(self.zoom_range) != (1, 1) else np.ones(2)
-        matrix = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+        matrix = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
         matrix = matrix @ np.array([[1, -np.sin(shear)], [0, np.cos(shear)]]) @ np.diag(zooms)
         if down or right or not np.allclose(matrix, np.eye(2)):
             x = self._moved(x, matrix, (down, right))
@@ -474,11 +480,11 @@ class ImageDataGenerator:
         return np.ascontiguousarray(x, self.dtype)
 
     @staticmethod
-    def _shift(draw: Any, given: Any, extent: int) -> float:
-        if not np.any(given):
+    def _shift(draw: Any, limit: Any, extent: int) -> float:
+        if not np.any(limit):
             return 0.0
-        shift = draw.choice(given) if np.ndim(given) else draw.uniform(-given, given)
-        return float(shift * extent if np.max(np.abs(given)) < 1 else shift)
+        shift = draw.choice(limit) if np.ndim(limit) else draw.uniform(-limit, limit)
+        return float(shift * extent if np.max(np.abs(limit)) < 1 else shift)
 
     def _moved(self, x: np.ndarray, matrix: np.ndarray, shift: tuple[float, float]) -> np.ndarray:
         """Bilinear samples of a picture at the places that an affine map about its middle says."""
@@ -505,10 +511,10 @@ class ImageDataGenerator:
             inside = np.where(turned < extents, turned, 2 * extents - 1 - turned)
         else:
             inside = np.clip(at, 0, extents - 1)
-        found = x[inside[0], inside[1]]
+        result = x[inside[0], inside[1]]
         if self.fill_mode == "constant":
-            found = np.where(((at >= 0) & (at < extents)).all(axis=0)[:, None], found, self.cval)
-        return np.asarray(found)
+            result = np.where(np.all((at >= 0) & (at < extents), axis=0).reshape(-1, 1), result, self.cval)
+        return np.asarray(result)
 
     def flow(
         self, x: Any, y: Any = None, batch_size: int = 32, shuffle: bool = True, sample_weight: Any = None,
@@ -538,9 +544,9 @@ class ImageDataGenerator:
         """Batches of pictures of a folder, with the classes of the folders in it, without an end."""
         from hybridflow.compat.adapters.keras_names import img_to_array, load_img
 
-        found = _indexed("flow_from_directory", directory, "inferred", classes, _PICTURES, follow_links)
-        rows = self._rows(len(found[0]), subset)
-        paths, numbers, names = found[0][rows], np.array(found[1][rows] if found[1] else [], np.int64), found[2]
+        result = _indexed("flow_from_directory", directory, "inferred", classes, _PICTURES, follow_links)
+        rows = self._rows(len(result[0]), subset)
+        paths, numbers, names = result[0][rows], np.array(result[1][rows] if result[1] else [], np.int64), result[2]
         print(f"Found {len(paths)} images belonging to {len(names)} classes.")
 
         def read(k: int) -> np.ndarray:
@@ -574,7 +580,8 @@ class Flow:
         self.classes: Any = None
         self.filenames: list[str] = []
         self.filepaths: list[str] = []
-        self.num_classes, self.class_mode = 0, None
+        self.num_classes = 0
+        self.class_mode: str | None = None
         self.image_shape: Any = None
 
     def __len__(self) -> int:
@@ -596,8 +603,8 @@ class Flow:
         if number == 0 and not self.total_batches_seen:
             self.on_epoch_end()
         rows = self._order[number * self.batch_size : (number + 1) * self.batch_size]
-        own = self.image_data_generator
-        pictures = np.stack([own.standardize(own.random_transform(self._read(int(k)))) for k in rows])
+        source = self.image_data_generator
+        pictures = np.stack([source.standardize(source.random_transform(self._read(int(k)))) for k in rows])
         self.total_batches_seen += 1
         return (pictures, *(one[rows] for one in self._rest)) if self._rest else pictures
 

@@ -18,10 +18,10 @@ def _rows(x: Any) -> tuple[list[set[Any]], tuple[int, ...], Any]:
     """The sets that lie along the last axis of a tensor, dense or sparse; its other extents, and its dtype."""
     if isinstance(x, hf.sparse.COO):
         lead = tuple(int(extent) for extent in x.shape[:-1])
-        found: list[set[Any]] = [set() for _ in range(int(np.prod(lead)))]
+        result: list[set[Any]] = [set() for _ in range(int(np.prod(lead)))]
         for index, value in zip(np.asarray(x.indices.numpy()), x.values.numpy()):
-            found[int(np.ravel_multi_index(tuple(index[:-1]), lead)) if lead else 0].add(value)
-        return found, lead, x.values.dtype
+            result[int(np.ravel_multi_index(tuple(index[:-1]), lead)) if lead else 0].add(value)
+        return result, lead, x.values.dtype
     array = operand(x).numpy()
     return [set(row) for row in array.reshape(-1, array.shape[-1])], array.shape[:-1], array.dtype
 
@@ -71,8 +71,8 @@ class QueueBase:
     def __init__(self, capacity: int, dtypes: Any, shapes: Any = None, names: Any = None) -> None:
         kinds = dtypes if isinstance(dtypes, (list, tuple)) else [dtypes]
         self.dtypes = [as_dtype(one) for one in kinds]
-        given = shapes if isinstance(shapes, list) else [shapes] * len(self.dtypes)
-        self.shapes = [TensorShape(one) for one in given]
+        extents = shapes if isinstance(shapes, list) else [shapes] * len(self.dtypes)
+        self.shapes = [TensorShape(one) for one in extents]
         self.names, self._capacity = list(names or []), int(capacity)
         self._elements: collections.deque[Any] = collections.deque()
         self._closed = False
@@ -100,8 +100,8 @@ class QueueBase:
     def _take(self) -> list[Any]:
         if not self._elements:
             raise StopIteration("the queue is closed and empty" if self._closed else "the queue is empty")
-        found: list[Any] = self._elements.popleft()
-        return found
+        result: list[Any] = self._elements.popleft()
+        return result
 
     def _given(self, parts: list[Any]) -> Any:
         if self.names:
@@ -161,7 +161,8 @@ def _padded(arrays: list[np.ndarray]) -> Any:
     most = np.max([one.shape for one in arrays], axis=0) if arrays[0].ndim else ()
     result = np.zeros((len(arrays), *most), arrays[0].dtype)
     for k, one in enumerate(arrays):
-        result[(k, *map(slice, one.shape))] = one
+        place: Any = (k, *map(slice, one.shape))
+        result[place] = one
     return hf.asarray(result)
 
 

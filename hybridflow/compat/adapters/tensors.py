@@ -84,8 +84,8 @@ def _replace() -> None:
     _told(Functional, "output_shape", _single)
     _told(Functional, "input_shape", _single)
     _told(hf.TensorSpec, "dtype", as_dtype)
-    for kind in _own_kinds(hf.layers.Layer):
-        _config_told(kind)
+    for layer_kind in _own_kinds(hf.layers.Layer):
+        _config_told(layer_kind)
     for kind, name, words in (
         (Functional, "call", _called),
         (hf.losses.Loss, "__init__", _loss),
@@ -178,10 +178,10 @@ def _single(shape: Any) -> Any:
 
 def _own_kinds(base: type) -> list[type]:
     """The classes of this package that are derived from one, and that one."""
-    found = [base] if base.__module__.startswith("hybridflow.") else []
+    result = [base] if base.__module__.startswith("hybridflow.") else []
     for kind in base.__subclasses__():
-        found += _own_kinds(kind)
-    return found
+        result += _own_kinds(kind)
+    return result
 
 
 # ---- methods, each with the one that it is around first
@@ -202,10 +202,10 @@ def _loss(inner: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _numpy(inner: Any, self: Any) -> Any:
     """A scalar is NumPy's scalar, and arrays may be written to."""
-    found = inner(self)
+    result = inner(self)
     if sys._getframe(2).f_globals.get("__name__", "").startswith("hybridflow."):
-        return found
-    return found.copy() if found.ndim else found[()]
+        return result
+    return result.copy() if result.ndim else result[()]
 
 
 def _get_shape(inner: Any, self: Any) -> Any:
@@ -239,11 +239,11 @@ def _config_told(kind: type) -> None:
 
 def _kerass_config(config: Any) -> Any:
     """A configuration with its policy, and what else is described in it, as Keras writes these."""
-    found = dict(config)
-    if isinstance(found.get("dtype"), str):
-        policy = {"name": found["dtype"]}
-        found["dtype"] = {"module": "keras", "class_name": "DTypePolicy", "config": policy, "registered_name": None}
-    return {key: kerass_description(value) for key, value in found.items()}
+    result = dict(config)
+    if isinstance(result.get("dtype"), str):
+        policy = {"name": result["dtype"]}
+        result["dtype"] = {"module": "keras", "class_name": "DTypePolicy", "config": policy, "registered_name": None}
+    return {key: kerass_description(value) for key, value in result.items()}
 
 
 def kerass_description(value: Any) -> Any:

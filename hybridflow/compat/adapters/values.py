@@ -288,7 +288,7 @@ class TensorShape(Shape):
         return TensorShape(extents) if isinstance(key, slice) else extents
 
     def __eq__(self, other: object) -> bool:
-        return tuple.__eq__(self, tuple(other) if isinstance(other, (list, tuple)) else other)  # type: ignore[arg-type]
+        return tuple.__eq__(self, tuple(other) if isinstance(other, (list, tuple)) else other)
 
     def __ne__(self, other: object) -> bool:
         return not self == other
