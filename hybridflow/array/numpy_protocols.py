@@ -28,7 +28,7 @@ from hybridflow.core.context import now
 from hybridflow.core.method_install import give
 from hybridflow.core.promotion import is_supported
 from hybridflow.core.tensor import Operators, Tensor
-from hybridflow.core.type_aliases import ArrayLike, DTypeLike
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentTypeError, TraceError
