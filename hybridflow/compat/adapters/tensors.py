@@ -179,6 +179,7 @@ def _single(shape: Any) -> Any:
 def _own_kinds(base: type) -> list[type]:
     """The classes of this package that are derived from one, and that one."""
     result = [base] if base.__module__.startswith("hybridflow.") else []
+    kind: type
     for kind in base.__subclasses__():
         result += _own_kinds(kind)
     return result
