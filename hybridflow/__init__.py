@@ -85,7 +85,7 @@ _WITH_OPERATIONS = (
 _OF_MODELS = (
     *("aot", "applications", "callbacks", "checkpoint", "compat", "constraints", "data", "distribute", "initializers"),
     *("layers", "losses", "metrics", "mixed_precision", "models", "module", "onnx", "optimizers", "regularizers"),
-    *("saved", "serving", "signal", "sparse", "summary", "weights", "ragged"),
+    *("saved", "serving", "signal", "sparse", "summary", "weights", "ragged", "strings", "lookup"),
     *("optimize", "integrate", "interpolate"),
 )
 # What functions need besides, some of them at first calls alone: by then nothing is imported any more but the compiler,

@@ -189,6 +189,10 @@ class TraceEnd(BaseException):
     """What ends a trace that another one follows.  No Exception: code that is traced must not catch it."""
 
 
+class StringsWantedError(TraceEnd):
+    """A call has tensors of texts among its arguments or results, and its program is none of their codes."""
+
+
 class HybridflowError(Exception):
     """Base of all hybridflow errors.
 

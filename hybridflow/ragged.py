@@ -25,6 +25,7 @@ from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.ops import TABLE, type_rules
 from hybridflow.core import name_hints as _name_hints
 from hybridflow.core.promotion import default_int, promote, to_dtype
+from hybridflow.core.string_tensor import as_strings, holds_texts, is_string, names_strings
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, expand, filled, float_operand, reshape_to
@@ -101,7 +102,8 @@ class Ragged:
     @entered
     def __init__(self, values: Any, row_splits: Any) -> None:
         stage = "Ragged"
-        held, splits = as_tensor(values, stage), _integers(stage, row_splits, "row_splits")
+        held = as_strings(values, stage) if holds_texts(values) else as_tensor(values, stage)
+        splits = _integers(stage, row_splits, "row_splits")
         if not held.ndim or (isinstance(splits.shape[0], int) and splits.shape[0] < 1):
             raise ShapeError(stage, f"values are {held.type}, row_splits {splits.type}. Expected an axis and a split.")
         ends = logical_and(getitem(splits, 0) == 0, getitem(splits, -1) == held.shape[0])
@@ -266,13 +268,13 @@ class Ragged:
         Args:
             default_value: what fills up.
             name: ignored.
-            shape: extents of the result, None where they follow: ``(None, width)`` is what compiled functions need.
+            shape: extents of the result, None where they follow; compiled code finds the width unless given.
 
         Returns:
             A tensor ``(rows, width, ...)``, where longer rows are cut.
 
         Raises:
-            TraceError: in a compiled function without a width.
+            TraceError: without a width, in code that is traced and cannot find sizes.
 
         Example:
             >>> hf.ragged.constant([[1, 2], [3]]).to_tensor().tolist()
@@ -282,11 +284,17 @@ class Ragged:
         width = shape[1] if isinstance(shape, (list, tuple)) and len(shape) > 1 else None
         lengths = self.row_lengths()
         if width is None:
-            known = _known(stage, lengths, "the width")
-            width = int(known.max()) if known.size else 0
+            known = lengths._known()
+            if known is None:
+                refusal = "the width depends on values that a compiled function does not know. Call it outside."
+                width = reductions.max(lengths)._to_extent(lambda: TraceError(stage, refusal))
+            else:
+                width = int(known.max()) if known.size else 0
         width = type_rules.integer(stage, "the width", width)
         rows, total = self.nrows(), self.values.shape[0]
-        fill = cast(as_tensor(default_value, stage), self.dtype)
+        is_of_texts = is_string(self.dtype)
+        supplied = b"" if is_of_texts and type(default_value) is int and not default_value else default_value
+        fill = as_strings(supplied, stage) if is_of_texts else cast(as_tensor(supplied, stage), self.dtype)
         whole = (rows, width, *self.values.shape[1:])
         if 0 in (width, rows, total):
             return expand(reshape_to(fill, (1,) * len(whole)), whole)
@@ -390,7 +398,8 @@ class Ragged:
         extents = ",".join(map(str, self.shape))
         known = self.row_splits._known()
         rows = "" if known is None or self.values._known() is None or known[-1] > 20 else f" {self.to_list()}"
-        return f"<Ragged {dtypes.SHORT[self.dtype]}[{extents}]{rows}>"
+        name = "string" if is_string(self.dtype) else dtypes.SHORT[self.dtype]
+        return f"<Ragged {name}[{extents}]{rows}>"
 
 
 def _rows(numbers_or_mask: np.ndarray, count: int) -> np.ndarray:
@@ -498,6 +507,11 @@ def constant(pylist: Sequence[Any], dtype: Any = None) -> Ragged:
     stage = "ragged.constant"
     if not isinstance(pylist, (list, tuple)):
         raise ArgumentTypeError(stage, f"{pylist!r} is no list of rows.")
+    is_of_texts = any(holds_texts(row) for row in pylist if not isinstance(row, (list, tuple)) or row)
+    if is_of_texts or names_strings(dtype):
+        texts = [as_strings(row, stage) for row in pylist if not isinstance(row, (list, tuple)) or row]
+        flat = _concat(texts) if texts else as_strings([], stage)
+        return Ragged.from_row_lengths(flat, np.array([len(row) for row in pylist], np.int64))
     rows = [as_tensor(row, stage) for row in pylist]
     if any(not row.ndim for row in rows):
         raise ArgumentTypeError(stage, "a row is a number. Expected a list for each row.")

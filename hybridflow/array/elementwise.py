@@ -22,6 +22,7 @@ from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ops import TABLE
 from hybridflow.core.context import busy, only_tape, reasons
 from hybridflow.core.promotion import default_float, result_dtype, rules, to_dtype, weak_kind
+from hybridflow.core.string_tensor import StringTensor
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.type_aliases import ArrayLike, DTypeLike
 from hybridflow.core.variable import Variable
@@ -32,6 +33,7 @@ from hybridflow.eager.operands import (
     as_tensor,
     broadcast_all,
     cast,
+    common_dtype,
     exclusive,
     filled,
     float_operand,
@@ -132,6 +134,8 @@ def _promoted(op: OpDef, x: Any, y: Any) -> Tensor:
     if _alike(x, y):
         return apply(op, x, y)
     stage = op.name
+    if type(x) is StringTensor or type(y) is StringTensor:
+        return apply(op, *broadcast_all(stage, common_dtype(stage, (x, y))))
     x, y = strong_pair(stage, x, y)
     dtype = result_dtype(stage, (x, y))
     return apply(op, *aligned(stage, dtype, x, y))
@@ -1727,6 +1731,8 @@ def where(condition: ArrayLike, x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     condition = as_tensor(condition, "where")
     if not dtypes.is_bool(condition.dtype):
         raise DTypeError("where", f"the condition is {condition.type}; it must be bool. Compare it, as in x != 0.")
+    if type(x1) is StringTensor or type(x2) is StringTensor:
+        return apply(TABLE["where"], *broadcast_all("where", (condition, *common_dtype("where", (x1, x2)))))
     x1, x2 = strong(x1, "where"), strong(x2, "where")
     dtype = result_dtype("where", (x1, x2))
     values = (weak_cast(x1, dtype, "where"), weak_cast(x2, dtype, "where"))

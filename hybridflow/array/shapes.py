@@ -12,6 +12,7 @@ from hybridflow.compiler.ir.dtypes import is_complex
 from hybridflow.compiler.ir.extents import Dim, Extent, equal
 from hybridflow.compiler.ir.types import Shape, broadcast_shapes as _broadcast_shapes, is_one, product
 from hybridflow.compiler.ops import TABLE, type_rules
+from hybridflow.core.string_tensor import makers
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.type_aliases import ArrayLike, AxisLike, ShapeLike
 from hybridflow.eager.dispatch import apply
@@ -394,6 +395,9 @@ def stack(arrays: Sequence[Any], /, axis: int = 0) -> Tensor:
         return concat([expand_dims(t, axis) for t in tensors], axis)
     pieces = [moveaxis(piece, 0, axis) for piece in _pieces(tensors)]
     return concat(pieces, axis) if len(pieces) > 1 else fresh(pieces[0], pieces[0])
+
+
+makers["stack"] = stack
 
 
 def _pieces(tensors: Sequence[Tensor]) -> list[Tensor]:

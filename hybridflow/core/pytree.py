@@ -11,7 +11,7 @@ import dataclasses
 import functools
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from hybridflow.core.shape import Shape
 from hybridflow.errors import ArgumentError
@@ -102,6 +102,16 @@ def _same(a: Any, b: Any) -> bool:
 
 
 LEAF = Structure(None)
+
+
+class Node(NamedTuple):
+    """A class of values that are no containers of Python: their parts, None for a leaf, and what makes one of them."""
+
+    parts: Parts
+    build: Callable[..., Any]
+
+
+nodes: dict[type, Node] = {}
 _SIMPLE = {type(None), bool, int, float, complex, str, bytes}
 MAPPINGS = (dict, OrderedDict, defaultdict)
 
@@ -136,6 +146,8 @@ def parts_of(value: Any) -> tuple[tuple[Any, ...], Iterable[Any]] | None:
         return None
     if kind is tuple or kind is list or kind is Shape:
         return (), value
+    if kind in nodes:
+        return nodes[kind].parts(value)
     if kind in MAPPINGS:
         keys = _sorted_keys(value)
         return tuple(keys), [value[k] for k in keys]
@@ -165,7 +177,7 @@ def changeable_parts(value: object, opens: Parts = parts_of) -> dict[int, Any]:
         held = opens(part)
         if held is None or id(part) in result:
             continue
-        if not isinstance(part, tuple):
+        if not isinstance(part, tuple) and type(part) not in nodes:
             result[id(part)] = part
         waiting.extend(held[1])  # where += would ask the part, as a Shape has a + of its own
     return result
@@ -244,6 +256,8 @@ def _unflatten(structure: Structure, leaves: Iterator[Any]) -> Any:
         return children
     if kind is tuple:
         return tuple(children)
+    if kind in nodes:
+        return nodes[kind].build(*children)
     by_key = dict(zip(structure.labels, children))
     if kind in MAPPINGS:
         entries = {key: by_key[key] for key in structure.order}

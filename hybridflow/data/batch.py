@@ -10,10 +10,11 @@ import numpy as np
 
 from hybridflow import ragged
 from hybridflow.core import pytree
+from hybridflow.core.string_tensor import StringTensor
 from hybridflow.core.tensor import Tensor
 from hybridflow.data import elements
 from hybridflow.data.pipeline import INFINITE, Elements, Node, OneSource, Passing, PipelineIterator, Positions, Rows
-from hybridflow.data.strings import KINDS, array_of, is_text, leaf_of, spec_of_text, with_shape
+from hybridflow.data.strings import array_of, is_text, joined, leaf_of, nothing_of, with_shape
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.jit.tensor_spec import TensorSpec
 
@@ -167,17 +168,17 @@ def padded(leaves: list[Any], shape: Sequence[int | None] | None, value: Any) ->
     wanted = [n if s in (None, -1) else s for n, s in zip(longest, shape or [None] * rank)]
     if any(n > w for n, w in zip(longest, wanted)):
         raise ShapeError(stage, f"an element has the extents {tuple(longest)}, more than {tuple(wanted)}.")
-    filling = _nothing(leaves[0]) if value is None else np.asarray(value)
+    filling = _nothing(leaves[0]) if value is None else array_of(value) if is_text(value) else np.asarray(value)
     out = np.full((len(arrays), *wanted), filling, arrays[0].dtype)
     for number, array in enumerate(arrays):
-        place: tuple[Any, ...] = (number, *[slice(extent) for extent in array.shape])
+        place: tuple[Any, ...] = (number, *[slice(extent) for extent in array.shape], ...)
         out[place] = array
     return leaf_of(out)
 
 
 def _nothing(leaf: Any) -> Any:
     """What leaves are filled up with where nobody says: 0, or the empty text."""
-    return KINDS[spec_of_text(leaf).dtype]() if is_text(leaf) else 0
+    return nothing_of(leaf) if is_text(leaf) else 0
 
 
 class Unbatch(Node):
@@ -423,15 +424,16 @@ def ragged_rows(some: list[Any]) -> Any:
     stage = "Dataset.ragged_batch"
 
     def together(leaves: list[Any]) -> Any:
-        if is_text(leaves[0]):
+        if is_text(leaves[0]) and type(leaves[0]) is not StringTensor:
             raise ArgumentError(stage, "there are no ragged tensors of texts. Use padded_batch.")
-        arrays = elements.arrays_of(leaves, stage)
+        is_of_texts = type(leaves[0]) is StringTensor
+        arrays = [array_of(leaf) for leaf in leaves] if is_of_texts else elements.arrays_of(leaves, stage)
         if not arrays[0].ndim:
             return elements.stacked(leaves, stage)
         if len({array.shape[1:] for array in arrays}) > 1:
             shapes = [array.shape for array in arrays][:5]
             raise ShapeError(stage, f"elements have the shapes {shapes}. Expected equal ones but for the first axis.")
         splits = np.concatenate([[0], np.cumsum([len(array) for array in arrays])]).astype(np.int64)
-        return ragged.made(leaf_of(np.concatenate(arrays)), leaf_of(splits))
+        return ragged.made(leaf_of(joined(arrays)), leaf_of(splits))
 
     return elements.columns(some, together, stage)

@@ -18,6 +18,7 @@ from hybridflow.compiler.ir.dtypes import bool_, int64
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.core import pytree
 from hybridflow.core.context import suspended
+from hybridflow.core.string_tensor import StringTensor, StringType, codes_of, is_string, of_codes
 from hybridflow.core.tensor import Tensor
 from hybridflow.errors import ShapeError, TraceError
 from hybridflow.guards.guard_builder import active
@@ -38,23 +39,25 @@ class Elements:
                 leaves, self.structure = pytree.flatten(spec())
         finally:
             active.recording = recording
-        self.types = [_type(leaf) for leaf in leaves]
+        self.kinds = [_type(leaf) for leaf in leaves]
+        self.types = [TensorType(kind.shape, int64) if is_string(kind.dtype) else kind for kind in self.kinds]
 
     def arrays(self, element: Any) -> list[np.ndarray]:
         """The arrays of an element that is there.  Raises ShapeError where it is another than it was to be."""
         leaves, structure = pytree.flatten(element)
         kinds = [leaf.type if isinstance(leaf, Tensor) else type(leaf).__name__ for leaf in leaves]
-        if structure != self.structure or kinds != self.types:
-            shown = ", ".join(map(str, self.types))
+        if structure != self.structure or kinds != self.kinds:
+            shown = ", ".join(map(str, self.kinds))
             raise ShapeError("Dataset", f"an element is of {', '.join(map(str, kinds))}. Expected {shown}, as before.")
-        return [leaf.numpy() for leaf in leaves]
+        return [codes_of(leaf.texts) if type(leaf) is StringTensor else leaf.numpy() for leaf in leaves]
 
     def nothing(self) -> list[np.ndarray]:
         """In the place of an element, where there is none."""
         return [np.zeros(type.shape, type.dtype) for type in self.types]
 
     def element(self, tensors: Sequence[Tensor]) -> Any:
-        return pytree.unflatten(self.structure, list(tensors))
+        outcome = [of_codes(x) if is_string(kind.dtype) else x for x, kind in zip(tensors, self.kinds)]
+        return pytree.unflatten(self.structure, outcome)
 
 
 def _type(spec: Any) -> TensorType:
@@ -67,7 +70,8 @@ def _type(spec: Any) -> TensorType:
             "that it goes through. Give all of them one shape, as with batch(n, drop_remainder=True), or iterate "
             "outside of the compiled function, and pass each element.",
         )
-    return TensorType(tuple([int(n) for n in spec.shape if n is not None]), spec.dtype)
+    kind = StringType if is_string(spec.dtype) else TensorType
+    return kind(tuple([int(n) for n in spec.shape if n is not None]), spec.dtype)
 
 
 class ElementIterations(IterationSpace):

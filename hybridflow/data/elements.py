@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.core import pytree
+from hybridflow.core.string_tensor import StringTensor, of_texts
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.data.strings import TextSpec, is_text, spec_of_text, text_of, with_shape
 from hybridflow.eager.operands import as_tensor
@@ -51,7 +52,7 @@ def converted(value: Any, stage: str) -> Any:
 
 def fresh(element: Any) -> Any:
     """The element as other objects: what users assign to items of the one is not seen in the other."""
-    return mapped(lambda leaf: wrap(leaf._array) if isinstance(leaf, Tensor) else leaf, element)
+    return mapped(lambda leaf: leaf if not isinstance(leaf, Tensor) or is_text(leaf) else wrap(leaf._array), element)
 
 
 def mapped(function: Callable[[Any], Any], element: Any) -> Any:
@@ -68,7 +69,7 @@ def mapped(function: Callable[[Any], Any], element: Any) -> Any:
 def size_of(element: Any) -> int:
     """The bytes of the tensors of an element."""
     leaves = [element] if type(element) is Tensor else pytree.flatten(element)[0]
-    return sum([leaf.size * leaf.dtype.itemsize for leaf in leaves if isinstance(leaf, Tensor)])
+    return sum([int(leaf.size) * leaf.dtype.itemsize for leaf in leaves if isinstance(leaf, Tensor)])
 
 
 def caller(function: Callable[..., Any]) -> Callable[[Any], Any]:
@@ -175,7 +176,9 @@ def stacked_texts(leaves: list[Any], stage: str) -> Any:
             raise ShapeError(stage, f"elements of one batch differ: {specs[0]} and {spec}.")
     out: Any = np.empty((len(leaves), *specs[0].shape), object)
     for number, leaf in enumerate(leaves):
-        out[number] = leaf
+        out[number] = leaf.numpy() if type(leaf) is StringTensor else leaf
+    if type(leaves[0]) is StringTensor:
+        return of_texts(out)
     out.flags.writeable = False
     return out
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from hybridflow.core.file_errors import reading
 from hybridflow.core.promotion import to_dtype
+from hybridflow.core.string_tensor import StringTensor, of_texts
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.data.pipeline import Elements, Node, PipelineIterator, State, restored_field, skip
 from hybridflow.data.strings import KINDS, array_of, is_text, spec_of_text
@@ -126,9 +127,10 @@ def packed(element: Any, stage: str = _STAGE) -> bytes:
     kinds, parts = [], []
     for leaf in leaves:
         if is_text(leaf):
-            spec = spec_of_text(leaf)
+            spec: Any = spec_of_text(leaf)
+            name = "string" if type(leaf) is StringTensor else spec.dtype
             texts = [text.encode() if isinstance(text, str) else text for text in array_of(leaf).ravel().tolist()]
-            kinds.append([spec.dtype, list(spec.shape), [len(text) for text in texts]])
+            kinds.append([name, list(spec.shape), [len(text) for text in texts]])
             parts.append(b"".join(texts))
         else:
             array = leaf.numpy()
@@ -179,12 +181,14 @@ def _leaf(record: bytes, start: int, kind: list[Any]) -> tuple[Any, int]:
     """A leaf, and how many bytes it takes."""
     if any(type(extent) is not int or extent < 0 for extent in kind[1]):
         raise ValueError(f"the shape {kind[1]}")
-    if kind[0] in KINDS:
+    if kind[0] in KINDS or kind[0] == "string":
         stops = list(accumulate(kind[2]))
         texts = [record[start + stop - size : start + stop] for stop, size in zip(stops, kind[2])]
         array = np.empty(len(texts), object)
         array[:] = [text.decode() for text in texts] if kind[0] == "str" else texts
         array = array.reshape(kind[1])
+        if kind[0] == "string":
+            return of_texts(array), stops[-1] if stops else 0
         array.flags.writeable = False
         return array if array.ndim else array.item(), stops[-1] if stops else 0
     dtype = to_dtype(kind[0], _STAGE)

@@ -137,7 +137,7 @@ def _numpy(leaf: Any) -> Any:
     if not hasattr(leaf, "numpy"):  # a dataset
         return leaf
     array = leaf.numpy()
-    return array if array.ndim else array[()]
+    return array if isinstance(array, bytes) or array.ndim else array[()]
 
 
 def outside_of_traces(

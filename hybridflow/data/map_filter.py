@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from hybridflow.core import pytree
+from hybridflow.core.string_tensor import is_string
 from hybridflow.core.tensor import Tensor
 from hybridflow.data import elements
 from hybridflow.data.pipeline import (
@@ -385,7 +386,8 @@ def fitted(path: str, value: Any, spec: TensorSpec | TextSpec, stage: str) -> An
     """A value as a tensor of the spec's dtype.  Raises ShapeError for another shape, an error of dtypes for others."""
     if isinstance(spec, TextSpec):
         return _fitted_text(path, value, spec, stage)
-    tensor = elements.as_tensor(value, stage, None if isinstance(value, Tensor) else spec.dtype)
+    is_given = isinstance(value, Tensor) and not is_string(spec.dtype)
+    tensor = elements.as_tensor(value, stage, None if is_given else spec.dtype)
     if tensor.dtype != spec.dtype or not spec.accepts_shape(tensor.shape):
         raise ShapeError(stage, f"{path} is {tensor.type} where output_signature says {spec}.")
     return tensor

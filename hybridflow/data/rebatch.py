@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from hybridflow.core import pytree
 from hybridflow.data import elements
 from hybridflow.data.batch import rows_of_batch
 from hybridflow.data.pipeline import Elements, Node, PipelineIterator, Stepwise
-from hybridflow.data.strings import leaf_of, with_shape
+from hybridflow.data.strings import joined, leaf_of, with_shape
 
 
 class Rebatch(Node):
@@ -68,7 +66,7 @@ class RebatchRun(Stepwise):
             if stop == arrays[0].shape[0]:
                 self.used = 0
                 del self.held[0]
-        whole = parts[0] if len(parts) == 1 else [np.concatenate(column) for column in zip(*parts)]
+        whole = parts[0] if len(parts) == 1 else [joined(column) for column in zip(*parts)]
         return pytree.unflatten(structure, map(leaf_of, whole))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.core.string_tensor import StringTensor, of_texts, string
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.errors import ArgumentError, ArgumentTypeError
 from hybridflow.jit.tensor_spec import TensorSpec, Wanted, accepts
@@ -53,7 +54,8 @@ class TextSpec:
 
 def is_text(value: Any) -> bool:
     """Whether a leaf of an element is a text, or an array of texts."""
-    return isinstance(value, (str, bytes)) or (type(value) is np.ndarray and value.dtype.hasobject)
+    kind = type(value)
+    return kind is StringTensor or isinstance(value, (str, bytes)) or (kind is np.ndarray and value.dtype.hasobject)
 
 
 def text_of(value: Any, stage: str) -> Any:
@@ -61,6 +63,8 @@ def text_of(value: Any, stage: str) -> Any:
 
     Raises ArgumentTypeError for an array of objects of which some are no texts, or of both kinds.
     """
+    if type(value) is StringTensor:
+        return value
     if isinstance(value, np.generic) and value.dtype.kind in "US":
         return value.item()
     if isinstance(value, (str, bytes)):
@@ -90,8 +94,10 @@ def locked(array: np.ndarray, stage: str) -> Any:
     return array if array.ndim else array.item()
 
 
-def spec_of_text(leaf: Any) -> TextSpec:
-    """The spec of a text or an array of texts."""
+def spec_of_text(leaf: Any) -> TextSpec | TensorSpec:
+    """The spec of a text, an array of texts, or a tensor of them."""
+    if type(leaf) is StringTensor:
+        return TensorSpec(leaf.shape, string)
     if isinstance(leaf, (str, bytes)):
         return TextSpec((), "str" if isinstance(leaf, str) else "bytes")
     return TextSpec(leaf.shape, _kind(leaf.flat[0]) if leaf.size else "str")
@@ -104,6 +110,8 @@ def _kind(text: Any) -> str:
 
 def array_of(leaf: Any) -> np.ndarray:
     """The values of a leaf as an array."""
+    if type(leaf) is StringTensor:
+        return leaf.texts
     if isinstance(leaf, Tensor):
         return leaf.numpy()
     return leaf if isinstance(leaf, np.ndarray) else np.array(leaf, object)
@@ -113,12 +121,30 @@ def leaf_of(array: np.ndarray) -> Any:
     """An array as a leaf: a tensor, or texts."""
     if not array.dtype.hasobject:
         return wrap(array)
+    if array.dtype.metadata is not None:
+        return of_texts(array)
     return array if array.ndim else array.item()
 
 
 def spec_of_array(shape: tuple[Any, ...], array: np.ndarray) -> TextSpec | TensorSpec:
     """The spec of leaves of that shape out of an array."""
-    return TextSpec(shape, spec_of_text(array).dtype) if array.dtype.hasobject else TensorSpec(shape, array.dtype)
+    if not array.dtype.hasobject:
+        return TensorSpec(shape, array.dtype)
+    return TensorSpec(shape, string) if array.dtype.metadata is not None else TextSpec(shape, _spec(array).dtype)
+
+
+def _spec(array: np.ndarray) -> TextSpec:
+    return TextSpec(array.shape, _kind(array.flat[0]) if array.size else "str")
+
+
+def joined(arrays: Any) -> np.ndarray:
+    """Arrays one behind another, those of tensors of texts as one of these."""
+    return np.concatenate(arrays).view(arrays[0].dtype)
+
+
+def nothing_of(leaf: Any) -> str | bytes:
+    """The empty text of the kind that a leaf holds."""
+    return b"" if type(leaf) is StringTensor else KINDS[str(spec_of_text(leaf).dtype)]()
 
 
 def with_shape(spec: Any, shape: Any) -> Any:

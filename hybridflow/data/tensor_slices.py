@@ -9,6 +9,7 @@ import numpy as np
 
 from hybridflow.core import pytree
 from hybridflow.core.promotion import is_supported
+from hybridflow.core.string_tensor import StringTensor
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.data.pipeline import Positions, Rows, Table
 from hybridflow.data.strings import array_of, leaf_of, spec_of_array, text_of
@@ -125,13 +126,13 @@ def one_row(value: Any) -> Table:
 class _FullTable:
     """A list, which is an array and no structure."""
 
-    def __init__(self, value: list[Any]) -> None:
+    def __init__(self, value: list[Any] | StringTensor) -> None:
         self.value = value
 
 
 def _full_table(value: Any) -> Any:
     """A nested value whose lists are leaves."""
-    if isinstance(value, list):
+    if isinstance(value, list) or type(value) is StringTensor:
         return _FullTable(value)
     if type(value) is tuple:
         return tuple([_full_table(part) for part in value])

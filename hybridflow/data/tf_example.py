@@ -13,6 +13,7 @@ import numpy as np
 
 from hybridflow.compiler.ops import type_rules
 from hybridflow.core.promotion import to_dtype
+from hybridflow.core.string_tensor import StringTensor
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.data.strings import KINDS
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DataError
@@ -145,6 +146,8 @@ def parse_single_example(serialized: bytes, features: Mapping[str, Any]) -> dict
     >>> hf.data.parse_single_example(record, {"name": hf.data.FixedLenFeature((), str)})
     {'name': 'three'}
     """
+    if isinstance(serialized, StringTensor):
+        serialized = serialized.numpy()
     if not isinstance(serialized, (bytes, bytearray)):
         raise ArgumentTypeError(_STAGE, f"an example is bytes, got {type(serialized).__name__}.")
     held = decoded(bytes(serialized))
@@ -177,7 +180,8 @@ def parse_example(serialized: Sequence[bytes], features: Mapping[str, Any]) -> d
                 f"{name} may have other numbers of values in each example, which one tensor cannot hold: use "
                 "parse_single_example, then padded_batch.",
             )
-    some = [parse_single_example(one, features) for one in serialized]
+    records = serialized.texts if isinstance(serialized, StringTensor) else serialized
+    some = [parse_single_example(one, features) for one in records]
     if not some:
         raise ArgumentError(_STAGE, "there is no example.")
     return batched(some, _STAGE)

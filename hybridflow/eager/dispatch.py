@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,11 @@ import numpy as np
 from hybridflow.compiler.ir.build import Builder
 from hybridflow.compiler.ops import TABLE, Kind
 from hybridflow.core.context import everywhere, idle, now
+from hybridflow.core.string_tensor import StringTensor
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.eager import nan_checks
 from hybridflow.eager.execute import execute, try_pair
+from hybridflow.runtime import uninterruptible
 
 
 def apply(op: Any, *inputs: Tensor, **attributes: Any) -> Any:
@@ -21,6 +24,9 @@ def apply(op: Any, *inputs: Tensor, **attributes: Any) -> Any:
 
     Raises the op's ShapeError, DTypeError or ArgumentError.
     """
+    for x in inputs:
+        if type(x) is StringTensor:
+            return _string_ops().apply(apply, op, inputs, attributes)
     attrs: Mapping[str, Any] = attributes
     state = now()
     trace = state.trace
@@ -40,6 +46,13 @@ def apply(op: Any, *inputs: Tensor, **attributes: Any) -> Any:
     for tape in state.tapes:
         tape.record(op, inputs, attrs, out)
     return out
+
+
+@uninterruptible.loaded
+def _string_ops() -> ModuleType:
+    from hybridflow.eager import string_ops  # of which few programs have any
+
+    return string_ops
 
 
 guards: list[Any] = []
@@ -85,7 +98,13 @@ class TensorBuilder(Builder):
     def broadcast(self, x: Tensor, shape: tuple[int, ...], axes: tuple[int, ...]) -> Tensor:
         """One element is filled in rather than viewed with strides of 0, which every reader would have to copy."""
         state = now()
-        if state.trace is None and not state.tapes and type(x._array) is np.ndarray and x._array.size == 1:
+        if (
+            type(x) is Tensor
+            and state.trace is None
+            and not state.tapes
+            and type(x._array) is np.ndarray
+            and x._array.size == 1
+        ):
             array: Any = np.empty(shape, x._array.dtype)
             array[...] = x._array
             return wrap(array)

@@ -35,6 +35,7 @@ from hybridflow.core.promotion import (
     scalar_array,
     weak_kind,
 )
+from hybridflow.core.string_tensor import StringTensor, as_strings, makers, of_codes, of_texts
 from hybridflow.core.tensor import Operators, Tensor, looked_at, share, wrap
 from hybridflow.core.variable import Variable
 from hybridflow.eager import placement
@@ -52,6 +53,9 @@ def literal(array: np.ndarray) -> Tensor:
     if current.trace is None or array.nbytes > MAX_LITERAL_BYTES:
         return wrap(devices.placed(array))
     return apply(TABLE["constant"], value=Literal.of(array))
+
+
+makers["literal"] = literal
 
 
 def scalar(value: object, dtype: np.dtype[Any], stage: str) -> Tensor:
@@ -169,6 +173,8 @@ def _from_sequence(value: Sequence[Any], dtype: np.dtype[Any] | None, stage: str
         return literal(plain)
     shape = _nested_shape(value, "value", stage)
     leaves = _leaves(value)
+    if any(type(leaf) is StringTensor for leaf in leaves):
+        return as_strings(value, stage)
     if not set(map(type, leaves)) <= _PLAIN_LEAVES:
         value = _with_tensors(value, stage)
         shape, leaves = _nested_shape(value, "value", stage), _leaves(value)
@@ -241,6 +247,8 @@ def as_tensor(value: Any, stage: str, dtype: np.dtype[Any] | None = None) -> Ten
     kind = type(value)
     if kind is Tensor:
         out = value
+    elif kind is StringTensor or (dtype is not None and dtype.kind == "O"):
+        out = as_strings(value, stage)
     elif isinstance(value, Tensor):  # from here on a NumPy scalar, as which it may be given, has a say
         value = looked_at(value)
         weak = weak_kind(value)
@@ -270,6 +278,8 @@ def as_tensor(value: Any, stage: str, dtype: np.dtype[Any] | None = None) -> Ten
 def exclusive(x: Tensor) -> Tensor:
     """``x`` as another object, so that what is assigned to items of the one is not seen by the other."""
     state = now()
+    if type(x) is StringTensor:
+        return of_texts(x.texts) if x.is_known else of_codes(exclusive(x.codes))
     if state.trace is None and not state.tapes:
         return wrap(x._array)
     return apply(TABLE["reshape"], x, shape=x.shape)
@@ -287,6 +297,12 @@ def cast(x: Tensor, dtype: np.dtype[Any], stage: str = "astype") -> Tensor:
     """
     if x.dtype == dtype:
         return x
+    if dtype.kind == "O" or x.dtype.kind == "O":
+        raise DTypeError(
+            stage,
+            f"{x.type} does not become {'texts' if dtype.kind == 'O' else dtype} by a cast. "
+            "Use hf.strings.to_number or hf.strings.as_string.",
+        )
     if x.dtype.kind == "c" and not (dtypes.is_complex(dtype) or dtypes.is_bool(dtype)):
         raise DTypeError(stage, f"{x.dtype} is complex, and {dtype} is not. Take hf.real(x) or hf.abs(x) first.")
     return apply(TABLE["convert"], x, dtype=dtype)
@@ -317,6 +333,8 @@ def _following(array: np.ndarray, other: Any, stage: str) -> Tensor:
 
 def common_dtype(stage: str, values: Sequence[Any]) -> list[Tensor]:
     """``values`` as tensors of the one dtype that they promote to."""
+    if any(type(v) is StringTensor for v in values):
+        return [as_strings(v, stage) for v in values]
     values = [strong(v, stage) for v in values]
     dtype = result_dtype(stage, values)
     return [weak_cast(v, dtype, stage) for v in values]
@@ -345,7 +363,8 @@ def aligned(stage: str, dtype: np.dtype[Any], x: object, y: object) -> list[Tens
 
 def broadcast_all(stage: str, tensors: Sequence[Tensor]) -> list[Tensor]:
     """``tensors`` broadcast to one shape.  Raises ShapeError naming the two types that do not fit."""
-    tensors = _on_one_device(stage, tensors)
+    if not any(type(t) is StringTensor for t in tensors):
+        tensors = _on_one_device(stage, tensors)
     shape: Shape = tensors[0].shape
     if all(same_extents(t.shape, shape) for t in tensors):
         return list(tensors)

@@ -17,9 +17,10 @@ import numpy as np
 from hybridflow.compiler.ir.extents import LEAST
 from hybridflow.core import pytree
 from hybridflow.core.promotion import array_dtype
+from hybridflow.core.string_tensor import StringTensor, holds_texts, is_string
 from hybridflow.core.tensor import Tensor, looked_at
 from hybridflow.core.variable import Variable
-from hybridflow.errors import ArgumentTypeError, ShapeError, TraceError
+from hybridflow.errors import ArgumentTypeError, ShapeError, StringsWantedError, TraceError
 from hybridflow.jit.tensor_spec import TensorSpec, Wanted, accepts, type_text
 from hybridflow.jit.value_key import ValueKey, value_key
 from hybridflow.runtime.calls.argument_specs import IntArg
@@ -157,7 +158,11 @@ def leaf_key(value: Any, path: str, owner: str) -> LeafKey:
     kind = type(looked_at(value))
     if kind is Tensor:
         return TensorKey(value.shape, value.dtype)
+    if kind is StringTensor:
+        raise StringsWantedError
     if isinstance(value, np.ndarray):
+        if value.dtype.kind in "USO" and holds_texts(value):
+            raise StringsWantedError
         return TensorKey(value.shape, array_dtype(value, owner, path or "an argument"))
     if isinstance(value, np.generic):
         return TensorKey((), array_dtype(value, owner, path or "an argument"), is_weak=True)
@@ -184,6 +189,13 @@ def leaf_key(value: Any, path: str, owner: str) -> LeafKey:
             f"{path} is a {kind.__name__}, which cannot be weakly referenced, so it cannot be told from later objects. "
             + _remedy(value),
         ) from None
+
+
+def spec_key(spec: TensorSpec) -> TensorKey:
+    """The key of an argument that a spec stands for."""
+    if is_string(spec.dtype):
+        raise StringsWantedError
+    return TensorKey(spec.shape, spec.dtype)
 
 
 def _bound_key(bound: Any, path: str, owner: str) -> LeafKey:

@@ -19,6 +19,7 @@ from hybridflow.core import devices, interop, layer_context, pytree
 from hybridflow.core.call_binding import Binder
 from hybridflow.core.context import current, tracing
 from hybridflow.core.donated_tensor import BufferDonation
+from hybridflow.core.string_tensor import StringTensor
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable
 from hybridflow.eager import placement
@@ -30,6 +31,7 @@ from hybridflow.errors import (
     DTypeError,
     HybridflowError,
     ShapeError,
+    StringsWantedError,
     TraceError,
     user_location,
 )
@@ -614,6 +616,9 @@ def _run(
     }
     outputs: dict[Node, int] = {}
     result_leaves, results = pytree.flatten(result)
+    if any(type(leaf) is StringTensor and not leaf.is_known for leaf in result_leaves):
+        _undo(trace)
+        raise StringsWantedError
     try:
         plan = [_source(trace, leaf, leaves, positions, outputs) for leaf in result_leaves]
     except ConcretizationError as error:

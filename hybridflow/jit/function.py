@@ -18,10 +18,10 @@ from hybridflow.core import interop, layer_context, pytree, transaction
 from hybridflow.core.call_binding import Binder, name_of
 from hybridflow.core.context import current, now, return_to
 from hybridflow.eager import nan_checks
-from hybridflow.errors import ArgumentError, ArgumentTypeError, TraceError, entered, of_user
+from hybridflow.errors import ArgumentError, ArgumentTypeError, StringsWantedError, TraceError, entered, of_user
 from hybridflow.jit import inspection
 from hybridflow.jit.bound_method import BoundFunction, WeakMethod
-from hybridflow.jit.cache_key import Key, LeafKey, TensorKey, leaf_key
+from hybridflow.jit.cache_key import Key, LeafKey, leaf_key, spec_key
 from hybridflow.jit.concrete_function import ConcreteFunction
 from hybridflow.jit.convert_call import converted
 from hybridflow.jit.donation import argument_paths
@@ -66,6 +66,7 @@ class Function(Dispatcher, Generic[P, R]):
         "_bindings",
         "_cache",
         "_instances",
+        "_of_codes",
         "_options",
         "_python",
         "_signature",
@@ -84,6 +85,7 @@ class Function(Dispatcher, Generic[P, R]):
         self._take_native_calls()
         self._instances = InstanceTable()
         self._sized: Any = None  # what calls it, where a program finds sizes: see ``sizing``
+        self._of_codes: Any = None  # what calls it with texts: see ``string_calls``
         functools.update_wrapper(self, python, updated=())
 
     # Calling
@@ -110,6 +112,8 @@ class Function(Dispatcher, Generic[P, R]):
                 return self._run_inline(args, kwargs)
             if state.narrow is not None:
                 return self._run_inline(args, kwargs)  # a trace is for weights as they are
+            if self._of_codes is not None:
+                return self._of_codes(*self._as_declared(args, kwargs))
             if self._sized is not None:
                 return self._sized(*self._as_declared(args, kwargs))
             if state.tapes and state.device is None:
@@ -134,6 +138,10 @@ class Function(Dispatcher, Generic[P, R]):
             if current.trace is not None:
                 raise  # of the function that is traced
             return self._call_sized(args, kwargs)
+        except StringsWantedError:
+            if current.trace is not None:
+                raise
+            return self._call_with_strings(args, kwargs)
         except BaseException as error:
             return_to(state)
             raise of_user(error)  # noqa: B904  # the very error
@@ -157,10 +165,28 @@ class Function(Dispatcher, Generic[P, R]):
             self._sized = dynamic_output_sizes.SizedCalls(sized, run)
         return self._call_slow(*args, **kwargs)
 
+    def _call_with_strings(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of a function that turned out to have texts among its arguments or results."""
+        self._calls_of_codes()
+        return self._call_slow(*args, **kwargs)
+
+    def _calls_of_codes(self) -> Any:
+        """What calls the function with texts."""
+        from hybridflow.jit import string_calls
+
+        if self._of_codes is None:
+            options = self._options._replace(input_signature=None, donated=())
+            self._of_codes = string_calls.StringCalls(Function(string_calls.OfCodes(self._python), options))
+        return self._of_codes
+
     def expect(self, *args: Any, **kwargs: Any) -> None:
         """Say that calls with such arguments come beside others: extents and numbers in which they differ are open from
         the first trace on, as they would be from the second.  Nothing is traced or run."""
-        self._tracer.expect(self._request(*self._import_foreign_arrays(args, kwargs)))
+        try:
+            request = self._request(*self._import_foreign_arrays(args, kwargs))
+        except StringsWantedError:
+            return
+        self._tracer.expect(request)
 
     def _import_foreign_arrays(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -272,6 +298,13 @@ class Function(Dispatcher, Generic[P, R]):
         ([3.0, 6.0], [3.0])
         """
         args, kwargs = self._import_foreign_arrays(args, kwargs)
+        try:
+            return self._concrete_function(args, kwargs)
+        except StringsWantedError:
+            specs = self._signature.nested() if self._signature is not None and not args and not kwargs else args
+            return self._calls_of_codes().concrete(tuple(specs), kwargs)
+
+    def _concrete_function(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ConcreteFunction:
         if self._signature is not None and not args and not kwargs:
             request = CallRequest(*self._signature.own_key())
         elif self._signature is not None:
@@ -280,9 +313,7 @@ class Function(Dispatcher, Generic[P, R]):
             leaves, structure = pytree.flatten(self._binder.bind(args, kwargs))
             paths = self._binder.paths(structure)
             keys = tuple(
-                TensorKey(leaf.shape, leaf.dtype)
-                if isinstance(leaf, TensorSpec)
-                else leaf_key(leaf, path, self._options.name)
+                spec_key(leaf) if isinstance(leaf, TensorSpec) else leaf_key(leaf, path, self._options.name)
                 for path, leaf in zip(paths, leaves)
             )
             request = CallRequest(leaves, Key(structure, keys))
@@ -588,7 +619,7 @@ class Function(Dispatcher, Generic[P, R]):
     def cache_clear(self) -> None:
         """Forget all signatures; the next call traces again."""
         self._cache.clear()
-        self._sized = None
+        self._sized = self._of_codes = None
         self._take_native_calls()
         self._tracer.clear()
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from hybridflow.core import pytree
 from hybridflow.core.call_binding import Binder
 from hybridflow.core.promotion import weak_kind
+from hybridflow.core.string_tensor import is_string
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor
-from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, SignatureError
+from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, SignatureError, StringsWantedError
 from hybridflow.jit.cache_key import Key, TensorKey, check_names, leaf_key
 from hybridflow.jit.tensor_spec import TensorSpec
 
@@ -50,11 +51,18 @@ class InputSignature:
         values = self._binder.bind(tuple(args), kwargs)
         return self._key(pytree.flatten(values)[0], values)
 
+    def nested(self) -> list[Any]:
+        """The specs, nested as they were given."""
+        specs = iter(self.specs)
+        return [pytree.unflatten(s, [next(specs) for _ in range(s.leaves)]) for s in self._structures]
+
     def leaves_and_key(self, values: tuple[Any, ...]) -> tuple[list[Any], Key]:
         values = self.convert(values)
         return self._key(pytree.flatten(values)[0], values)
 
     def _key(self, leaves: list[Any], values: tuple[Any, ...]) -> tuple[list[Any], Key]:
+        if any(is_string(spec.dtype) for spec in self.specs):
+            raise StringsWantedError
         structure = pytree.flatten(values)[1]
         paths = self._binder.paths(structure)
         spec_count = len(self._keys)
@@ -79,6 +87,7 @@ class InputSignature:
 
     def _tensor(self, path: str, value: ArrayLike, spec: TensorSpec) -> Tensor:
         is_weak = weak_kind(value) is not None or isinstance(value, (list, tuple))
+        is_weak = is_weak or is_string(spec.dtype)
         tensor = as_tensor(value, self._binder.name, spec.dtype if is_weak else None)
         if tensor.dtype != spec.dtype:
             raise DTypeError(

@@ -12,6 +12,7 @@ from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ir.types import TensorType, shape_fault
 from hybridflow.core.promotion import to_dtype
 from hybridflow.core.shape import Shape
+from hybridflow.core.string_tensor import StringType, is_string, names_strings, string
 from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.errors import ArgumentError, entered
 
@@ -46,7 +47,7 @@ class TensorSpec:
         fault = shape_fault(tuple(extent for extent in self.shape if isinstance(extent, int)))
         if fault is not None:
             raise ArgumentError("TensorSpec", f"the shape {fault}")
-        self.dtype = to_dtype(dtype, "TensorSpec")
+        self.dtype = string if names_strings(dtype) else to_dtype(dtype, "TensorSpec")
         self.name = name
 
     @classmethod
@@ -72,7 +73,7 @@ class TensorSpec:
 
     def __repr__(self) -> str:
         tail = f", name={self.name!r}" if self.name else ""
-        return f"TensorSpec({self.shape}, {str(self.dtype)!r}{tail})"
+        return f"TensorSpec({self.shape}, {'string' if is_string(self.dtype) else str(self.dtype)!r}{tail})"
 
     def __str__(self) -> str:
         return type_text(self.shape, self.dtype)
@@ -102,7 +103,8 @@ def accepts(wanted: tuple[Wanted, ...], shape: tuple[Any, ...]) -> bool:
 
 def type_text(shape: tuple[Wanted, ...], dtype: np.dtype[Any]) -> str:
     """``f32[?,4]``"""
-    return str(TensorType(tuple(e if isinstance(e, int) else Dim(e or "?") for e in shape), dtype))
+    kind = StringType if is_string(dtype) else TensorType
+    return str(kind(tuple(e if isinstance(e, int) else Dim(e or "?") for e in shape), dtype))
 
 
 def closed_spec(type: TensorType) -> TensorSpec:

@@ -49,6 +49,7 @@ from hybridflow.layers.image_augmentation import (
 from hybridflow.layers.image_brightness import RandomBrightness, RandomContrast
 from hybridflow.layers.input_spec import InputSpec
 from hybridflow.layers.layer import Layer
+from hybridflow.layers.lookup import IntegerLookup, StringLookup
 from hybridflow.layers.merging import Add, Average, Concatenate, Dot, Maximum, Minimum, Multiply, Subtract
 from hybridflow.layers.normalization import (
     BatchNormalization,
@@ -93,6 +94,7 @@ from hybridflow.layers.regularization import (
     SpatialDropout3D,
 )
 from hybridflow.layers.spectral_normalization import SpectralNormalization
+from hybridflow.layers.text import HashedCrossing, Hashing, TextVectorization
 from hybridflow.layers.wrapper import Wrapper
 
 # Keras's other names of these.
@@ -118,6 +120,11 @@ SeparableConvolution1D = SeparableConv1D
 SeparableConvolution2D = SeparableConv2D
 
 __all__ = [
+    "TextVectorization",
+    "Hashing",
+    "HashedCrossing",
+    "StringLookup",
+    "IntegerLookup",
     "ELU",
     "GRU",
     "LSTM",

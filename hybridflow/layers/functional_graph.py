@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from hybridflow.array.random import global_generator
+from hybridflow.compiler.ir.dtypes import int64
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.core import layer_context, pytree
 from hybridflow.core.context import suspended, tracing
 from hybridflow.core.promotion import default_float, to_dtype
+from hybridflow.core.string_tensor import StringType, is_string, names_strings, of_codes, string
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.core.variable import Variable
@@ -111,7 +113,8 @@ class InputLayer(Layer):
             batch_size, *shape = _sample(whole)
         if not isinstance(name, (str, type(None))):
             raise ArgumentTypeError("Input", f"name is {name!r}; give a text.")
-        super().__init__(name=name, dtype=dtype, **options)
+        super().__init__(name=name, dtype=None if names_strings(dtype) else dtype, **options)
+        self.input_dtype = "string" if names_strings(dtype) else dtype
         self.shape, self.batch_size = _sample(input_shape if shape is None else shape), batch_size
         for extent in (*self.shape, batch_size):
             if extent is not None and (not isinstance(extent, int) or extent < 0):
@@ -120,7 +123,10 @@ class InputLayer(Layer):
         word = _word(name or f"input_{next(_numbers)}")  # of extents, which differ from those of other inputs
         extents = [Dim(f"{word}_{axis}") if extent is None else extent for axis, extent in enumerate(self.shape, 1)]
         batch = Dim("batch") if batch_size is None else batch_size
-        kind = TensorType((batch, *extents), to_dtype(default_float if dtype is None else _named(dtype), "Input"))
+        shape_ = (batch, *extents)
+        is_of_texts = names_strings(dtype)
+        chosen = string if is_of_texts else to_dtype(default_float if dtype is None else _named(dtype), "Input")
+        kind = (StringType if is_of_texts else TensorType)(shape_, chosen)
         call.outputs = [Symbol(kind, call, 0)]
         call.structure = pytree.flatten(call.outputs[0])[1]
         self._calls = [call]
@@ -129,7 +135,8 @@ class InputLayer(Layer):
         return inputs
 
     def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"shape": self.shape, "batch_size": self.batch_size}
+        dtype = {"dtype": "string"} if self.input_dtype == "string" else {}
+        return super().get_config() | {"shape": self.shape, "batch_size": self.batch_size} | dtype
 
 
 def _sample(shape: Any) -> tuple[Any, ...]:
@@ -176,13 +183,16 @@ _numbers = itertools.count(1)
 def _traced(call: Call, leaves: list[Any], structure: Any, types: dict[int, TensorType]) -> tuple[list[Any], list[Any]]:
     """What a layer makes of symbols, which have these types, and the masks of that."""
     trace = Trace(call.layer.name, may_create_variables=True)
+    trace.extent_finder = _open_extent
     with tracing(trace):
-        values = [trace.argument(types[id(leaf)], leaf.name) if isinstance(leaf, Symbol) else leaf for leaf in leaves]
+        values = [_argument(trace, types[id(leaf)], leaf.name) if isinstance(leaf, Symbol) else leaf for leaf in leaves]
         for leaf, value in zip(leaves, values):
             if isinstance(leaf, Symbol) and leaf.mask_type is not None:
                 layer_context.keep_mask(value, trace.argument(leaf.mask_type, f"{leaf.name}_mask"))
         args, kwargs = pytree.unflatten(structure, values)
-        results, call.structure = pytree.flatten(call.layer(*args, **kwargs))
+        result = call.layer(*args, **kwargs)
+        with suspended():  # where texts are leaves
+            results, call.structure = pytree.flatten(result)
         return results, [layer_context.mask_of(value) if isinstance(value, Tensor) else None for value in results]
 
 
@@ -230,13 +240,25 @@ def connected(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return call.result()
 
 
+def _open_extent(value: Any, refusal: Any) -> Dim:
+    """A size that is found where there are data, as an extent that nobody knows."""
+    return Dim(f"found_{next(_numbers)}")
+
+
+def _argument(trace: Trace, kind: TensorType, name: str) -> Any:
+    """What stands for a tensor of a type while a layer is called without data."""
+    if is_string(kind.dtype):
+        return of_codes(trace.argument(TensorType(kind.shape, int64), name))
+    return trace.argument(kind, name)
+
+
 def build_for(layer: Layer, *args: Any) -> None:
     """Let a layer, and those in it, make their weights for arguments like these.  Nothing is calculated."""
     trace = Trace(layer.name, may_create_variables=True)
     leaves, structure = pytree.flatten(args)
     kinds = [_type_of(leaf) for leaf in leaves]
     with suspended(), tracing(trace):
-        values = [leaf if kind is None else trace.argument(kind, "") for kind, leaf in zip(kinds, leaves)]
+        values = [leaf if kind is None else _argument(trace, kind, "") for kind, leaf in zip(kinds, leaves)]
         layer(*pytree.unflatten(structure, values))
 
 

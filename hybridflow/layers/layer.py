@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from hybridflow import constraints, initializers, regularizers
 from hybridflow.array.elementwise import astype, maximum
 from hybridflow.array.reductions import sum as total
@@ -20,6 +22,7 @@ from hybridflow.core.allocation_limit import take_room
 from hybridflow.core.context import enter_narrow, recorded_by
 from hybridflow.core.promotion import to_dtype
 from hybridflow.core.serialization import Configured, described_of, description, snake_case
+from hybridflow.core.string_tensor import as_strings
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.type_aliases import DTypeLike, Identifier
 from hybridflow.core.variable import Variable
@@ -309,6 +312,8 @@ class Layer(Module, Configured):
     def _converted(self, value: Any) -> Any:
         if isinstance(value, (Tensor, Variable)):
             return self._cast(value)
+        if isinstance(value, np.ndarray) and value.dtype.kind in "USO":
+            return as_strings(value, self.name)
         if isinstance(value, (list, tuple)) and any(_is_array(part) for part in value):
             parts = [self._converted(part) for part in value]
             return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.array.creation import arange
 from hybridflow.array.elementwise import add, divide, logical_and, multiply, negative, subtract
 from hybridflow.array.indexing import getitem, take
 from hybridflow.array.reductions import all as all_, sum as sum_, sum_dtype
@@ -24,6 +25,7 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.ops import type_rules
 from hybridflow.core.promotion import default_int, promote, to_dtype
+from hybridflow.core.string_tensor import as_strings, holds_texts, is_string
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.eager.operands import as_tensor, cast, filled, from_numpy, reshape_to, to_shape
@@ -61,7 +63,7 @@ def _indices(stage: str, value: Any, name: str, ndim: int, bounds: Sequence[Any]
 
 
 def _values(stage: str, value: Any, indices: Tensor) -> Tensor:
-    values = as_tensor(value, stage)
+    values = as_strings(value, stage) if holds_texts(value) else as_tensor(value, stage)
     if values.ndim != 1 or values.shape != indices.shape[:1]:
         raise ShapeError(stage, f"values are {values.type} for indices {indices.type}. Expected one for each index.")
     return values
@@ -193,7 +195,8 @@ class SparseBase:
 
     def __repr__(self) -> str:
         extents = ",".join(map(str, self.shape))
-        return f"<{type(self).__name__} {dtypes.SHORT[self.dtype]}[{extents}] nnz={self.nnz}>"
+        dtype = "string" if is_string(self.dtype) else dtypes.SHORT[self.dtype]
+        return f"<{type(self).__name__} {dtype}[{extents}] nnz={self.nnz}>"
 
 
 def made(kind: type, **parts: Any) -> Any:
@@ -318,6 +321,10 @@ class COO(SparseBase):
             >>> hf.sparse.COO([[1], [1]], [2, 3], (3,)).to_dense().tolist()
             [0, 5, 0]
         """
+        if is_string(self.dtype):  # each place has the number of its entry
+            numbers = arange(1, self.values.shape[0] + 1)
+            at = summed(numbers, self.positions(range(self.ndim)), product(self.shape))
+            return reshape_to(take(concat([as_strings([b""], "sparse"), self.values]), at), self.shape)
         is_bool = dtypes.is_bool(self.dtype)
         values = cast(self.values, dtypes.int32) if is_bool else self.values
         flat = summed(values, self.positions(range(self.ndim)), product(self.shape))

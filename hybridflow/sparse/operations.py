@@ -18,6 +18,7 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.ops import type_rules
 from hybridflow.core.promotion import default_int, promote
+from hybridflow.core.string_tensor import is_string
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.type_aliases import ArrayLike, AxisLike, DTypeLike
 from hybridflow.eager.operands import as_tensor, cast, filled, from_numpy, reshape_to
@@ -122,6 +123,8 @@ def to_dense(x: Any, default_value: Any = None, validate_indices: bool = True) -
     if default_value is None:
         return dense
     there = x.to_coo().replaced(filled(True, dtypes.bool_, x.values.shape, "sparse.to_dense")).to_dense()
+    if is_string(dense.dtype):
+        return where(there, dense, default_value)
     return where(there, dense, cast(as_tensor(default_value, "sparse.to_dense"), dense.dtype))
 
 

@@ -36,7 +36,6 @@ MISSING = {
     "placeholder": "there is no tf.placeholder here: TensorFlow 1's; it is tf.compat.v1.placeholder.",
     "keras.applications.MobileNet": "there is no tf.keras.applications.MobileNet here: write tf.keras.applications.Mo",
     "keras.datasetz.mnist": "there is no tf.keras.datasetz here",
-    "keras.layers.TextVectorization": "there is no tf.keras.layers.TextVectorization here: there are no",
     "nn.ctc_beam_search_decoder": "there is no tf.nn.ctc_beam_search_decoder here: nothing decodes",
     "qqqqqq": "there is no tf.qqqqqq here, nor a name like it in tf.",
 }

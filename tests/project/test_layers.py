@@ -190,6 +190,7 @@ SUBJECTS = (
         "special functions, signals and linear algebra",
         ("hybridflow.special", "hybridflow.signal", "hybridflow.linalg", "hybridflow.sparse"),
     ),
+    ("texts and look-up tables", ("hybridflow.strings", "hybridflow.lookup")),
     ("numerical methods", ("hybridflow.optimize", "hybridflow.integrate", "hybridflow.interpolate")),
     (
         "initializers, regularizers, constraints, optimizers",

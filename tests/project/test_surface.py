@@ -41,23 +41,23 @@ MODULES = {
         LecunUniform Ones Orthogonal RandomNormal RandomUniform TruncatedNormal VarianceScaling Zeros constant get
         glorot_normal glorot_uniform he_normal he_uniform identity lecun_normal lecun_uniform ones
         orthogonal random_normal random_uniform truncated_normal variance_scaling zeros""",
-    "layers": """Activation ActivityRegularization Add AdditiveAttention AlphaDropout Attention Average
-        AveragePooling1D AveragePooling2D AveragePooling3D AvgPool1D AvgPool2D AvgPool3D BatchNormalization
-        Bidirectional CategoryEncoding CenterCrop Concatenate Conv1D Conv1DTranspose Conv2D Conv2DTranspose Conv3D
-        Conv3DTranspose ConvLSTM1D ConvLSTM2D ConvLSTM3D Convolution1D Convolution1DTranspose Convolution2D
-        Convolution2DTranspose Convolution3D Convolution3DTranspose Cropping1D Cropping2D Cropping3D Dense
-        DepthwiseConv1D DepthwiseConv2D Discretization Dot Dropout ELU EinsumDense Embedding Flatten GRU GRUCell
-        GaussianDropout GaussianNoise GlobalAveragePooling1D GlobalAveragePooling2D GlobalAveragePooling3D
-        GlobalAvgPool1D GlobalAvgPool2D GlobalAvgPool3D GlobalMaxPool1D GlobalMaxPool2D GlobalMaxPool3D
-        GlobalMaxPooling1D GlobalMaxPooling2D GlobalMaxPooling3D GroupNormalization GroupQueryAttention Identity
-        Input InputLayer InputSpec LSTM LSTMCell Lambda Layer LayerNormalization LeakyReLU Masking MaxPool1D
-        MaxPool2D MaxPool3D MaxPooling1D MaxPooling2D MaxPooling3D Maximum Minimum MultiHeadAttention Multiply
-        Normalization PReLU Permute RMSNormalization RNN RandomBrightness RandomContrast RandomCrop RandomFlip
-        RandomRotation RandomTranslation RandomZoom ReLU RepeatVector Rescaling Reshape Resizing SeparableConv1D
-        SeparableConv2D SeparableConvolution1D SeparableConvolution2D SimpleRNN SimpleRNNCell Softmax
-        SpatialDropout1D SpatialDropout2D SpatialDropout3D SpectralNormalization StackedRNNCells Subtract
-        TimeDistributed UnitNormalization UpSampling1D UpSampling2D UpSampling3D Wrapper ZeroPadding1D ZeroPadding2D
-        ZeroPadding3D""",
+    "layers": """Activation ActivityRegularization Add AdditiveAttention AlphaDropout Attention Average AveragePooling1D
+        AveragePooling2D AveragePooling3D AvgPool1D AvgPool2D AvgPool3D BatchNormalization Bidirectional
+        CategoryEncoding CenterCrop Concatenate Conv1D Conv1DTranspose Conv2D Conv2DTranspose Conv3D Conv3DTranspose
+        ConvLSTM1D ConvLSTM2D ConvLSTM3D Convolution1D Convolution1DTranspose Convolution2D Convolution2DTranspose
+        Convolution3D Convolution3DTranspose Cropping1D Cropping2D Cropping3D Dense DepthwiseConv1D DepthwiseConv2D
+        Discretization Dot Dropout ELU EinsumDense Embedding Flatten GRU GRUCell GaussianDropout GaussianNoise
+        GlobalAveragePooling1D GlobalAveragePooling2D GlobalAveragePooling3D GlobalAvgPool1D GlobalAvgPool2D
+        GlobalAvgPool3D GlobalMaxPool1D GlobalMaxPool2D GlobalMaxPool3D GlobalMaxPooling1D GlobalMaxPooling2D
+        GlobalMaxPooling3D GroupNormalization GroupQueryAttention HashedCrossing Hashing Identity Input InputLayer
+        InputSpec IntegerLookup LSTM LSTMCell Lambda Layer LayerNormalization LeakyReLU Masking MaxPool1D MaxPool2D
+        MaxPool3D MaxPooling1D MaxPooling2D MaxPooling3D Maximum Minimum MultiHeadAttention Multiply Normalization
+        PReLU Permute RMSNormalization RNN RandomBrightness RandomContrast RandomCrop RandomFlip RandomRotation
+        RandomTranslation RandomZoom ReLU RepeatVector Rescaling Reshape Resizing SeparableConv1D SeparableConv2D
+        SeparableConvolution1D SeparableConvolution2D SimpleRNN SimpleRNNCell Softmax SpatialDropout1D
+        SpatialDropout2D SpatialDropout3D SpectralNormalization StackedRNNCells StringLookup Subtract
+        TextVectorization TimeDistributed UnitNormalization UpSampling1D UpSampling2D UpSampling3D Wrapper
+        ZeroPadding1D ZeroPadding2D ZeroPadding3D""",
     "debugging": """Assert assert_all_finite assert_equal assert_greater assert_greater_equal assert_less
         assert_less_equal assert_near assert_negative assert_non_negative assert_non_positive assert_none_equal
         assert_positive assert_rank assert_rank_at_least assert_rank_in assert_scalar assert_shapes assert_type
@@ -104,6 +104,12 @@ MODULES = {
         kaiser_bessel_derived_window
         kaiser_window lfilter linear_to_mel_weight_matrix overlap_and_add spectrogram stft vorbis_window""",
     "ragged": "Ragged concat constant lookup map_flat_values row_splits_to_segment_ids",
+    "lookup": """DenseHashTable KeyValueTensorInitializer MutableHashTable StaticHashTable StaticVocabularyTable
+        TextFileIndex TextFileInitializer""",
+    "strings": """StringTensor as_string bytes_split constant format join length lower ngrams reduce_join
+        regex_full_match regex_replace split strip substr to_hash_bucket to_hash_bucket_fast to_hash_bucket_strong
+        to_number unicode_decode unicode_decode_with_offsets unicode_encode unicode_split unicode_split_with_offsets
+        unicode_transcode upper""",
     "sparse": """COO CSR add concat eye from_dense from_scipy matmul multiply reduce_max reduce_min reduce_sum reorder
         sddmm softmax sparse_dense_matmul to_dense transpose""",
     "special": """beta betainc betaln digamma entr erf erfc erfcinv erfcx erfinv exp1 expi expit exprel gamma gammainc

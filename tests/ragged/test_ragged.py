@@ -210,7 +210,6 @@ ROWS = hf.ragged.constant([[1.0], [2.0, 3.0]])
         (lambda: ROWS + hf.ragged.constant([[1.0, 2.0], [3.0]]), errors.ShapeError),
         (lambda: ROWS + np.ones(3), errors.ShapeError),
         (lambda: ROWS.sum(axis=2), errors.AxisError),
-        (lambda: hf.function(lambda r: r.to_tensor())(ROWS), errors.TraceError),
         (lambda: hf.ragged.lookup(np.ones((3, 2)), hf.ragged.constant([[3]])), errors.IndexRangeError),
         (lambda: hf.ragged.lookup(np.ones((3, 2)), hf.ragged.constant([[0.5]])), errors.DTypeError),
         (lambda: hf.ragged.lookup(np.ones((3, 2)), [[1]]), errors.ArgumentTypeError),

@@ -22,6 +22,7 @@ from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ir.types import TensorType, same_extents
 from hybridflow.core import pytree
 from hybridflow.core.promotion import OpenFloat, result_dtype, weak_kind
+from hybridflow.core.string_tensor import StringTensor
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import scalar, weak_cast
@@ -399,7 +400,7 @@ def code_of(value: object, places: Sequence[int]) -> Tensor:
 
 
 def _is_value(value: object) -> bool:
-    return isinstance(value, Tensor) or _is_weak(value)
+    return (isinstance(value, Tensor) and type(value) is not StringTensor) or _is_weak(value)
 
 
 def _is_weak(value: Any) -> bool:

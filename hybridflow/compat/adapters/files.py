@@ -15,15 +15,24 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow.checkpoint.checkpoint import opened
-from hybridflow.compat.adapters.records import Record
 from hybridflow.compat.adapters.settings import device_of
-from hybridflow.compat.adapters.values import DType, TensorShape, TensorSpec, as_dtype, convert_to_tensor
+from hybridflow.compat.adapters.values import (
+    DType,
+    TensorShape,
+    TensorSpec,
+    as_dtype,
+    as_texts,
+    convert_to_tensor,
+)
 from hybridflow.compat.export import export, tf_export
 from hybridflow.compat.facade import Facade
+from hybridflow.compiler.ir.types import TensorType
 from hybridflow.core import pytree
+from hybridflow.core.string_tensor import as_strings, is_string, string
 from hybridflow.data.csv_files import column, dialect_of, fields_in
-from hybridflow.errors import ArgumentError
+from hybridflow.errors import ArgumentError, DataError, InvalidArgumentError
 from hybridflow.saved.saving import in_folder
+from hybridflow.strings.host import of_each, step
 
 
 def _of_lists(tensors: Any) -> Any:
@@ -32,7 +41,12 @@ def _of_lists(tensors: Any) -> Any:
         return {key: _of_lists(value) for key, value in tensors.items()}
     if isinstance(tensors, tuple):
         return tuple([_of_lists(value) for value in tensors])
-    return convert_to_tensor(tensors) if isinstance(tensors, (list, bool, int, float)) else tensors
+    if isinstance(tensors, (list, bool, int, float, str, bytes)):
+        return convert_to_tensor(tensors)
+    if isinstance(tensors, np.ndarray) or not hasattr(tensors, "__array__") or isinstance(tensors, hf.Tensor):
+        return as_texts(tensors)
+    outcome = np.asarray(tensors)  # a column of a table
+    return as_texts(outcome) if outcome.dtype.kind in "USO" else tensors
 
 
 @tf_export("experimental.Optional")
@@ -149,7 +163,11 @@ class Dataset(hf.data.Dataset):
 
     @classmethod
     def list_files(cls, *args: Any, **kwargs: Any) -> Any:
-        return super().list_files(*args, **kwargs).map(Line)
+        supplied = args[0] if args else kwargs.pop("file_pattern")
+        pattern = (
+            [p.decode() for p in supplied.texts.ravel()] if isinstance(supplied, hf.strings.StringTensor) else supplied
+        )
+        return super().list_files(pattern, *args[1:], **kwargs).map(as_texts)
 
     def reduce(self, initial_state: Any, reduce_func: Any, name: str | None = None) -> Any:
         return super().reduce(_of_lists(initial_state), reduce_func)
@@ -173,45 +191,51 @@ _with_texts(Dataset, hf.data.Dataset)
 
 
 def _components(function: Callable[..., Any], *args: Any) -> Any:
-    results = function(*args)
-    return tuple(results) if type(results) is list else results
+    outcome = function(*args)
+    return as_texts(tuple(outcome) if type(outcome) is list else outcome)
 
 
-class Line(str):
-    """A text among elements, of which programs of TensorFlow ask for its bytes."""
+def paths_of(filenames: Any) -> Any:
+    """Names of files, which may be a tensor of texts or a dataset of such."""
+    if isinstance(filenames, hf.strings.StringTensor):
+        return path_of(filenames) if not filenames.ndim else [text.decode() for text in filenames.texts.ravel()]
+    if isinstance(filenames, hf.data.Dataset):
+        return [path_of(name) for name in filenames]
+    if isinstance(filenames, (list, tuple)):
+        return [path_of(name) for name in filenames]
+    return filenames
 
-    __slots__ = ()
 
-    def numpy(self) -> bytes:
-        """The text in UTF-8, as TensorFlow has it."""
-        return self.encode()
+def path_of(filename: Any) -> Any:
+    """A path, of which programs of TensorFlow give a tensor of a text, too."""
+    return filename.numpy().decode() if isinstance(filename, hf.strings.StringTensor) else filename
 
 
 @tf_export("data.TextLineDataset")
 class TextLineDataset(hf.data.TextLineDataset, Dataset):
-    """``tf.data.TextLineDataset``: the elements are ``str`` that have ``numpy``."""
+    """``tf.data.TextLineDataset``: the elements are tensors of texts."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._made = self.map(Line)._made
+    def __init__(self, filenames: Any, *args: Any, **kwargs: Any) -> None:
+        super().__init__(paths_of(filenames), *args, **kwargs)
+        self._made = self.map(as_texts)._made
 
 
 @tf_export("data.TFRecordDataset")
 class TFRecordDataset(hf.data.TFRecordDataset, Dataset):
-    """``tf.data.TFRecordDataset``: the elements are ``bytes`` that have ``numpy``."""
+    """``tf.data.TFRecordDataset``: the elements are tensors of texts."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._made = self.map(Record)._made
+    def __init__(self, filenames: Any, *args: Any, **kwargs: Any) -> None:
+        super().__init__(paths_of(filenames), *args, **kwargs)
+        self._made = self.map(as_texts)._made
 
 
 @tf_export("data.FixedLengthRecordDataset")
 class FixedLengthRecordDataset(hf.data.FixedLengthRecordDataset, Dataset):
     """``tf.data.FixedLengthRecordDataset``: the same."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._made = self.map(Record)._made
+    def __init__(self, filenames: Any, *args: Any, **kwargs: Any) -> None:
+        super().__init__(paths_of(filenames), *args, **kwargs)
+        self._made = self.map(as_texts)._made
 
 
 @tf_export("keras.utils.timeseries_dataset_from_array", "keras.preprocessing.timeseries_dataset_from_array")
@@ -440,24 +464,39 @@ def load(export_dir: Any, tags: Any = None, options: Any = None) -> Any:
 
 
 @tf_export("io.read_file")
-def read_file(filename: Any, name: str | None = None) -> bytes:
-    """``tf.io.read_file``: bytes."""
-    return Path(filename).read_bytes()
+def read_file(filename: Any, name: str | None = None) -> Any:
+    """``tf.io.read_file``: a text of the bytes."""
+    outcome = as_strings(os.fspath(filename) if hasattr(filename, "__fspath__") else filename, "read_file")
+    return step(
+        lambda path: of_each(lambda one: Path(one.decode()).read_bytes(), path),
+        [outcome],
+        [TensorType((), string)],
+        True,
+    )[0]
 
 
 @tf_export("io.write_file")
-def write_file(filename: Any, contents: bytes | str, name: str | None = None) -> None:
+def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
     """``tf.io.write_file``; folders that are not there are made."""
+    contents = contents.numpy() if isinstance(contents, hf.strings.StringTensor) else contents
+    filename = path_of(filename)
     Path(filename).parent.mkdir(parents=True, exist_ok=True)
     Path(filename).write_bytes(contents.encode() if isinstance(contents, str) else contents)
 
 
-@tf_export("io.matching_files", "io.gfile.glob")
-def matching_files(pattern: Any, name: str | None = None) -> list[str]:
-    """``tf.io.matching_files``, and ``tf.io.gfile.glob``."""
+@tf_export("io.gfile.glob")
+def glob_files(pattern: Any) -> list[str]:
+    """``tf.io.gfile.glob``."""
     import glob
 
-    return sorted(glob.glob(os.fspath(pattern)))
+    patterns = [pattern] if isinstance(pattern, (str, os.PathLike)) else pattern
+    return sorted(path for one in patterns for path in glob.glob(os.fspath(one)))
+
+
+@tf_export("io.matching_files")
+def matching_files(pattern: Any, name: str | None = None) -> Any:
+    """``tf.io.matching_files``: a tensor of texts."""
+    return convert_to_tensor(glob_files(paths_of(pattern)), "string")
 
 
 @tf_export("io.gfile.exists")
@@ -473,28 +512,78 @@ def makedirs(path: Any) -> None:
 
 
 @tf_export("io.decode_raw")
-def decode_raw(input_bytes: bytes, out_type: Any, little_endian: bool = True, name: str | None = None) -> Any:
-    """``tf.io.decode_raw``, of one text of bytes."""
-    order = np.dtype(getattr(out_type, "dtype", out_type)).newbyteorder("<" if little_endian else ">")
-    return hf.asarray(np.frombuffer(input_bytes, order).astype(order.newbyteorder("=")))
+def decode_raw(input_bytes: Any, out_type: Any, little_endian: bool = True, name: str | None = None) -> Any:
+    """``tf.io.decode_raw``: the numbers of which texts are the bytes."""
+    order = as_dtype(out_type).dtype.newbyteorder("<" if little_endian else ">")
+    texts = as_strings(input_bytes, "decode_raw").texts
+    sizes = {len(text) for text in texts.ravel()}
+    if len(sizes) > 1 or any(size % order.itemsize for size in sizes):
+        raise ArgumentError("decode_raw", f"texts of {sorted(sizes)} bytes are no rows of {order}.")
+    rows = [np.frombuffer(text, order).astype(order.newbyteorder("=")) for text in texts.ravel()]
+    outcome = np.stack(rows) if rows else np.zeros((0, 0), order)
+    return hf.asarray(outcome.reshape(*texts.shape, -1) if rows else outcome)
 
 
 @tf_export("io.decode_csv")
 def decode_csv(
     records: Any, record_defaults: Any, field_delim: str = ",", use_quote_delim: bool = True, na_value: str = "",
     select_cols: Any = None, name: str | None = None,
-) -> tuple[Any, ...]:  # fmt: skip
-    """``tf.io.decode_csv``: the columns of a text, or of each text of an array.  A tuple, since what functions of
-    datasets return as a list becomes one tensor."""
+) -> list[Any]:  # fmt: skip
+    """``tf.io.decode_csv``: the columns of each text."""
     dialect = dialect_of(field_delim, use_quote_delim, False, na_value)
-    columns = [column(default) for default in record_defaults]
-    lines = np.asarray(records, object)
-    texts = [text.decode() if isinstance(text, bytes) else text for text in lines.ravel()]
-    fields = fields_in(texts, columns, dialect, None if select_cols is None else list(select_cols))
-    if not lines.ndim:
-        return tuple([values[0] for values in fields])
-    columns_read = [np.array([leaf if isinstance(leaf, str) else leaf.numpy() for leaf in leaves]) for leaves in fields]
-    return tuple([np.array(x, object) if x.dtype.kind == "U" else hf.asarray(x) for x in columns_read])
+    columns = [column(csv_default(default)) for default in record_defaults]
+    lines = as_strings(records, "decode_csv")
+
+    def run(texts: np.ndarray) -> Any:
+        rows = [text.decode("utf-8", "surrogateescape") for text in texts.ravel()]
+        try:
+            outcome = fields_in(rows, columns, dialect, None if select_cols is None else list(select_cols))
+        except DataError as error:
+            raise InvalidArgumentError("decode_csv", str(error)) from None
+        converted = []
+        for one, values in zip(columns, outcome or [[] for _ in columns]):
+            texts_or_numbers = [
+                v.encode("utf-8", "surrogateescape") if one.dtype is None else v.numpy() for v in values
+            ]
+            out: Any = np.empty(len(values), object if one.dtype is None else one.dtype)
+            out[:] = texts_or_numbers
+            converted.append(out.reshape(texts.shape))
+        return converted
+
+    kinds = [TensorType(lines.shape, string if one.dtype is None else one.dtype) for one in columns]
+    return step(run, [lines], kinds)
+
+
+def csv_default(default: Any) -> Any:
+    """A default of a column as ``hf.data`` takes it."""
+    if isinstance(default, hf.strings.StringTensor):
+        return default.texts.ravel()[0].decode() if default.size else str
+    if isinstance(default, (list, tuple)) and default and isinstance(default[0], bytes):
+        return [default[0].decode()]
+    if isinstance(default, bytes):
+        return default.decode()
+    return (
+        str if isinstance(default, (DType, type(string))) and is_string(getattr(default, "dtype", default)) else default
+    )
+
+
+@tf_export("data.experimental.CsvDataset")
+class CsvDataset(Dataset):
+    """``tf.data.experimental.CsvDataset``."""
+
+    def __init__(self, filenames: Any, record_defaults: Any, *args: Any, **kwargs: Any) -> None:
+        defaults = [csv_default(default) for default in record_defaults]
+        converted = hf.data.CsvDataset(paths_of(filenames), defaults, *args, **kwargs)
+        self._made = Dataset._of(converted._node).map(lambda *fields: as_texts(fields))._made
+
+
+@tf_export("data.experimental.make_csv_dataset")
+def make_csv_dataset(file_pattern: Any, *args: Any, **kwargs: Any) -> Any:
+    """``tf.data.experimental.make_csv_dataset``."""
+    if kwargs.get("column_defaults") is not None:
+        kwargs["column_defaults"] = [csv_default(default) for default in kwargs["column_defaults"]]
+    converted = hf.data.make_csv_dataset(paths_of(file_pattern), *args, **kwargs)
+    return Dataset._of(converted._node).map(lambda *element: as_texts(element[0] if len(element) == 1 else element))
 
 
 @tf_export("io.gfile.GFile")

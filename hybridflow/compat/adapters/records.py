@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 import hybridflow as hf
-from hybridflow.compat.adapters.values import string
+from hybridflow.compat.adapters.values import as_texts, string
 from hybridflow.compat.export import export, tf_export
 from hybridflow.compat.facade import Facade
+from hybridflow.core.string_tensor import as_strings
 from hybridflow.data.tf_example import decoded, delimited, encoded
-from hybridflow.errors import ArgumentError
+from hybridflow.errors import ArgumentError, DataError, InvalidArgumentError
 
 
 class _Values:
@@ -21,7 +22,7 @@ class _Values:
     dtype: Any = object
 
     def __init__(self, value: Sequence[Any] = ()) -> None:
-        self.value = list(value)
+        self.value = [one.numpy() if hasattr(one, "numpy") else one for one in value]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(value={self.value!r})"
@@ -140,8 +141,9 @@ class Example:
         """The bytes of the record."""
         return hf.data.encode_example({name: feature._array() for name, feature in self.features.feature.items()})
 
-    def ParseFromString(self, serialized: bytes) -> int:
+    def ParseFromString(self, serialized: Any) -> int:
         """Become the example of these bytes; returns their number.  Raises DataError for bytes that are none."""
+        serialized = serialized.numpy() if hasattr(serialized, "numpy") else serialized
         features = {}
         for name, (number, values) in decoded(bytes(serialized)).items():
             key = list(_LISTS)[number - 1]
@@ -185,30 +187,63 @@ FixedLenSequenceFeature = Facade(hf.data.FixedLenSequenceFeature, _sequence)
 VarLenFeature = Facade(hf.data.VarLenFeature, lambda dtype: hf.data.VarLenFeature(_kind(dtype)))
 
 
-class Record(bytes):
-    """Bytes among elements, which programs of TensorFlow ask for their bytes."""
-
-    __slots__ = ()
-    dtype = string
-
-    def numpy(self) -> bytes:
-        """The bytes alone."""
-        return bytes(self)
-
-
 @tf_export("io.parse_single_example")
 def parse_single_example(
     serialized: Any, features: Any, example_names: Any = None, name: str | None = None
 ) -> dict[str, Any]:
     """``tf.io.parse_single_example``."""
-    values = hf.data.parse_single_example(serialized, features)
-    return {key: Record(value) if isinstance(value, bytes) else value for key, value in values.items()}
+    texts = as_strings(serialized, "parse_single_example")
+    if texts.ndim:
+        raise ArgumentError("parse_single_example", f"serialized is {texts.type}. Expected one text.")
+    outcome = _parsed(texts.numpy(), features)
+    return {key: _single(as_texts(value), features[key]) for key, value in outcome.items()}
+
+
+def _parsed(record: bytes, features: Any) -> dict[str, Any]:
+    """The features of a record.  Raises InvalidArgumentError for other bytes, as TensorFlow does."""
+    try:
+        return hf.data.parse_single_example(record, features)
+    except DataError as error:
+        raise InvalidArgumentError("parse_example", str(error)) from None
+
+
+def _single(value: Any, feature: Any) -> Any:
+    if not isinstance(feature, hf.data.VarLenFeature):
+        return value
+    count = value.shape[0]
+    return hf.sparse.COO(np.arange(count)[:, None].astype(np.int64), value, (count,))
 
 
 @tf_export("io.parse_example")
 def parse_example(serialized: Any, features: Any, example_names: Any = None, name: str | None = None) -> Any:
     """``tf.io.parse_example``."""
-    return hf.data.parse_example(serialized, features)
+    records = as_strings(serialized, "parse_example")
+    if not records.ndim:
+        return parse_single_example(records, features)
+    rows = [_parsed(one, features) for one in records.texts.ravel().tolist()]
+    return {key: _together([as_texts(row[key]) for row in rows], feature) for key, feature in features.items()}
+
+
+def _together(rows: list[Any], feature: Any) -> Any:
+    if isinstance(feature, hf.data.FixedLenFeature):
+        return hf.stack(rows)
+    counts = [int(row.shape[0]) for row in rows]
+    width = max(counts, default=0)
+    if isinstance(feature, hf.data.VarLenFeature):
+        places = [(k, n) for k, count in enumerate(counts) for n in range(count)]
+        values = hf.concat(rows, axis=0)
+        return hf.sparse.COO(np.array(places, np.int64).reshape(-1, 2), values, (len(rows), width))
+    padded = []
+    for row, count in zip(rows, counts):
+        wanted = (width - count, *row.shape[1:])
+        filling = "" if isinstance(row, hf.strings.StringTensor) else feature.default_value or 0
+        fill = (
+            hf.broadcast_to(hf.strings.constant(filling), wanted)
+            if isinstance(row, hf.strings.StringTensor)
+            else hf.full(wanted, filling, dtype=row.dtype)
+        )
+        padded.append(hf.concat([row, fill], axis=0))
+    return hf.stack(padded)
 
 
 export(FixedLenFeature, "io.FixedLenFeature")

@@ -7,16 +7,18 @@ from typing import Any
 import numpy as np
 
 import hybridflow as hf
-from hybridflow.compat.adapters.records import Record
 from hybridflow.compat.adapters.values import as_dtype, operand
 from hybridflow.compat.export import tf_export
+from hybridflow.core.string_tensor import as_strings
 from hybridflow.data.tf_example import delimited, fields, varint
-from hybridflow.errors import ArgumentTypeError, DataError
+from hybridflow.errors import ArgumentTypeError, DataError, InvalidArgumentError
 
 
 @tf_export("compat.as_bytes")
 def as_bytes(bytes_or_text: Any, encoding: str = "utf-8") -> bytes:
     """``tf.compat.as_bytes``.  Raises TypeError for what is no text."""
+    if isinstance(bytes_or_text, hf.strings.StringTensor):
+        bytes_or_text = bytes_or_text.numpy()
     if isinstance(bytes_or_text, str):
         return bytes_or_text.encode(encoding)
     if isinstance(bytes_or_text, (bytes, bytearray)):
@@ -47,25 +49,40 @@ def path_to_str(path: Any) -> Any:
 
 
 @tf_export("io.serialize_tensor")
-def serialize_tensor(tensor: Any, name: str | None = None) -> Record:
+def serialize_tensor(tensor: Any, name: str | None = None) -> Any:
     """``tf.io.serialize_tensor``: the bytes of a ``TensorProto``."""
     value = operand(tensor)
+    if isinstance(value, hf.strings.StringTensor):
+        texts = value.texts.ravel().tolist()
+        dims = b"".join([delimited(2, _number(1, int(extent))) for extent in value.shape])
+        held = b"".join([delimited(8, text) for text in texts])
+        return hf.strings.constant(_number(1, 7) + delimited(2, dims) + held)
     shape = b"".join([delimited(2, _number(1, int(extent))) for extent in value.shape])
     content = np.ascontiguousarray(value.numpy()).tobytes()
-    return Record(_number(1, as_dtype(value.dtype).as_datatype_enum) + delimited(2, shape) + delimited(4, content))
+    kind = as_dtype(value.dtype).as_datatype_enum
+    return hf.strings.constant(_number(1, kind) + delimited(2, shape) + delimited(4, content))
 
 
 @tf_export("io.parse_tensor")
 def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Any:
     """``tf.io.parse_tensor``: of what ``serialize_tensor`` gives, here and in TensorFlow.  Raises DataError for other
     bytes."""
-    parts = {number: value for number, _, value in fields(bytes(serialized))}
+    record = as_strings(serialized, "parse_tensor").numpy()
+    try:
+        parts = {number: value for number, _, value in fields(record)}
+    except DataError:
+        raise InvalidArgumentError(
+            "parse_tensor", f"Could not parse `serialized` as TensorProto: {record!r:.40}."
+        ) from None
     kind, content = parts.get(1), parts.get(4)
     dims = [dict(_pairs(dim)) for number, dim in _pairs(parts.get(2, b"")) if number == 2]
     extents = [int(dim.get(1, 0)) for dim in dims]
     wanted = as_dtype(out_type)
     if kind != wanted.as_datatype_enum:
-        raise DataError("parse_tensor", f"the bytes are those of no tensor of {wanted.name}.")
+        raise InvalidArgumentError("parse_tensor", f"the bytes are those of no tensor of {wanted.name}.")
+    if wanted.as_datatype_enum == 7:
+        texts = [value for number, _, value in fields(record) if number == 8]
+        return hf.reshape(hf.strings.constant(texts), extents)
     if not isinstance(content, bytes) or len(content) != wanted.size * int(np.prod(extents, dtype=np.int64)):
         raise DataError("parse_tensor", f"the bytes are not those of a tensor of the shape {tuple(extents)}.")
     return hf.asarray(np.frombuffer(content, wanted.dtype).reshape(extents).copy())

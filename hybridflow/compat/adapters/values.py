@@ -19,6 +19,7 @@ from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.context import now
 from hybridflow.core.lazy_tensor import parts_of
 from hybridflow.core.shape import Shape
+from hybridflow.core.string_tensor import as_strings, holds_texts, is_string, string as strings
 from hybridflow.core.tensor import Operators
 from hybridflow.errors import ArgumentError, DTypeError, TraceError
 
@@ -120,7 +121,7 @@ class DType:
 
 
 class _Text(DType):
-    """``tf.string``, of features of records: texts are not tensors, but Python's own."""
+    """``tf.string``."""
 
     @property
     def name(self) -> str:
@@ -133,7 +134,7 @@ class _Text(DType):
     is_integer = is_bool = is_unsigned = is_floating
 
 
-string = _Text(object)
+string = _Text(strings)
 _BY_DTYPE = {dtype: DType(dtype) for dtype in (*dtypes.REAL, *dtypes.COMPLEX)}
 bool_, float16, bfloat16 = (_BY_DTYPE[d] for d in (dtypes.bool_, dtypes.float16, dtypes.bfloat16))
 float32, float64 = _BY_DTYPE[dtypes.float32], _BY_DTYPE[dtypes.float64]
@@ -155,7 +156,7 @@ def as_dtype(type_value: Any) -> DType:
         return _BY_NAME[type_value]
     if type(type_value) is int and type_value in _BY_NUMBER:
         return _BY_NUMBER[type_value]
-    if type_value is string:
+    if type_value is string or type_value in (str, bytes) or is_string(getattr(type_value, "dtype", type_value)):
         return string
     try:
         return _BY_DTYPE[
@@ -171,6 +172,8 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None 
     """``tf.constant``: Python's ints become int32, or int64 where they do not fit, and NumPy's values keep their
     dtype."""
     dtype = None if dtype is None else as_dtype(dtype)
+    if dtype is string or (dtype is None and holds_texts(value)):
+        return text_constant(value, None if shape is None else extents(shape))
     tensor = hf.constant(value, dtype, None if shape is None else extents(shape))
     return tensor if dtype is not None else _as_made(tensor, value)
 
@@ -182,8 +185,20 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
         dtype = dtype_hint
     if isinstance(value, hf.Tensor) and dtype is None:
         return value
+    if holds_texts(value) or (dtype is not None and as_dtype(dtype) is string):
+        if dtype is not None and as_dtype(dtype) is not string:
+            raise ArgumentError("convert_to_tensor", f"{value!r:.60} holds texts, no {as_dtype(dtype).name}.")
+        return as_strings(value, "convert_to_tensor")
     tensor = hf.asarray(value, dtype)
     return tensor if dtype is not None else _as_made(tensor, value)
+
+
+def text_constant(value: Any, shape: Any = None) -> Any:
+    """A tensor of texts of a shape, which a single text fills."""
+    converted = as_strings(value, "constant")
+    if shape is None:
+        return converted
+    return hf.broadcast_to(hf.reshape(converted, ()), shape) if converted.size == 1 else hf.reshape(converted, shape)
 
 
 def _as_made(tensor: Any, value: Any) -> Any:
@@ -450,6 +465,8 @@ def rank(input: Any, name: str | None = None) -> Any:
 
 def array_of(value: Any) -> np.ndarray:
     """The values of a tensor, a list or an array.  Raises TraceError while there are none."""
+    if isinstance(value, hf.strings.StringTensor):
+        return value.texts
     return np.asarray(value.numpy() if isinstance(value, (hf.Tensor, hf.Variable)) else value)
 
 
@@ -629,10 +646,26 @@ def is_tensor(x: Any) -> bool:
     return isinstance(x, Operators)
 
 
+def as_texts(element: Any) -> Any:
+    """An element of a dataset with tensors in the place of Python's texts and arrays of them."""
+    kind = type(element)
+    if kind is hf.Tensor:
+        return element
+    if kind is tuple:
+        return tuple([as_texts(part) for part in element])
+    if kind is dict:
+        return {key: as_texts(part) for key, part in element.items()}
+    if isinstance(element, (str, bytes)) or (kind is np.ndarray and element.dtype.kind in "USO"):
+        return as_strings(element, "Dataset")
+    return element
+
+
 @tf_export("get_static_value")
 def get_static_value(tensor: Any, partial: bool = False) -> Any:
     """``tf.get_static_value``: the value as a NumPy array, None while tracing."""
     if isinstance(tensor, Operators):
+        if isinstance(tensor, hf.strings.StringTensor):
+            return tensor.numpy() if tensor.is_known else None
         return array_of(tensor)[()] if type(tensor) in (hf.Tensor, hf.Variable) else None
     return np.asarray(tensor)
 

@@ -28,6 +28,7 @@ from hybridflow.compat.adapters import (  # noqa: F401  # each enters its names
     sets_and_queues as _sets_and_queues,
     settings as _settings,
     special as _special,
+    text_folders as _text_folders,
     texts as _texts,
     values as _values,
 )
@@ -46,13 +47,16 @@ from hybridflow.compat.tf import (
     io as io,
     keras as keras,
     linalg as linalg,
+    lookup as lookup,
     math as math,
     names as _names,
     nn as nn,
     ragged as ragged,
     random as random,
+    sets as sets,
     signal as signal,
     sparse as sparse,
+    strings as strings,
     summary as summary,
 )
 

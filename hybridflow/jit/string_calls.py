@@ -1,0 +1,115 @@
+"""Calls of functions with tensors of texts among their arguments or results: programs work with the codes of texts."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hybridflow.compiler.ir.dtypes import int64
+from hybridflow.core import pytree
+from hybridflow.core.context import now
+from hybridflow.core.string_tensor import (
+    StringTensor,
+    as_strings,
+    holds_texts,
+    is_string,
+    of_codes,
+    running,
+    trace_codes,
+)
+from hybridflow.core.tensor import Tensor
+from hybridflow.jit.tensor_spec import TensorSpec
+
+
+@dataclass(frozen=True)
+class Codes:
+    """What stands for a tensor of texts among the arguments and results of a program."""
+
+    codes: Tensor
+
+
+def as_codes(value: Any) -> Any:
+    """A nested value with codes in the place of texts."""
+    if type(value) is StringTensor:
+        return Codes(trace_codes(value) if now().trace is not None else value.codes)
+    if isinstance(value, np.ndarray) and value.dtype.kind in "USO" and holds_texts(value):
+        return Codes(as_strings(value, "function").codes)
+    if isinstance(value, TensorSpec) and is_string(value.dtype):
+        return Codes(TensorSpec(value.shape, int64, value.name))  # type: ignore[arg-type]
+    return _each(as_codes, value)
+
+
+def _each(function: Callable[[Any], Any], value: Any) -> Any:
+    """A nested value with ``function`` of its parts; itself where these stay."""
+    parts = pytree.parts_of(value)
+    if parts is None:
+        return value
+    children = list(parts[1])
+    converted = [function(child) for child in children]
+    if all(new is old for new, old in zip(converted, children)):
+        return value
+    structure = pytree.structure_of(value, parts[0], [pytree.LEAF] * len(converted))
+    return pytree.unflatten(structure, converted)
+
+
+def as_texts(value: Any) -> Any:
+    """A nested value with texts in the place of codes."""
+    kind = type(value)
+    if kind is Codes:
+        return of_codes(value.codes)
+    return _each(as_texts, value)
+
+
+class OfCodes:
+    """A function of the user's as one of codes."""
+
+    def __init__(self, python: Callable[..., Any]) -> None:
+        self._python = python
+        self.__name__ = getattr(python, "__name__", type(python).__name__)
+        try:
+            self.__signature__ = inspect.signature(python)
+        except (TypeError, ValueError):
+            return
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return as_codes(self._python(*as_texts(args), **as_texts(kwargs)))
+
+    def unwrapped(self) -> tuple[Callable[..., Any], Any]:
+        """The user's function, and a weak reference to the instance of a method."""
+        unwrapped = getattr(self._python, "unwrapped", None)
+        return (self._python, None) if unwrapped is None else unwrapped()
+
+
+class StringCalls:
+    """What calls a function of codes with texts.  ``run`` is that function, which is traced and compiled."""
+
+    __slots__ = ("run",)
+
+    def __init__(self, run: Callable[..., Any]) -> None:
+        self.run = run
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        with running():
+            return as_texts(self.run(*as_codes(args), **as_codes(kwargs)))
+
+    def concrete(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ConcreteStrings:
+        """The concrete function for such arguments."""
+        run: Any = self.run
+        return ConcreteStrings(run.get_concrete_function(*as_codes(args), **as_codes(kwargs)))
+
+
+class ConcreteStrings:
+    """A concrete function of codes, which is called with texts."""
+
+    def __init__(self, of_codes: Any) -> None:
+        self._of_codes = of_codes
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return StringCalls(self._of_codes)(as_codes(args), as_codes(kwargs))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["_of_codes"], name)
