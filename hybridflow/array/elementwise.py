@@ -21,7 +21,7 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ops import TABLE
 from hybridflow.core.context import busy, only_tape, reasons
-from hybridflow.core.promotion import default_float, result_dtype, rules, to_dtype, weak_kind
+from hybridflow.core.promotion import default_float, result_dtype, to_dtype, weak_kind
 from hybridflow.core.string_tensor import StringTensor
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.type_aliases import ArrayLike, DTypeLike
@@ -38,7 +38,6 @@ from hybridflow.eager.operands import (
     filled,
     float_operand,
     strong,
-    strong_pair,
     weak_cast,
 )
 from hybridflow.eager.public_op import OperatorCall, operation
@@ -136,7 +135,7 @@ def _promoted(op: OpDef, x: Any, y: Any) -> Tensor:
     stage = op.name
     if type(x) is StringTensor or type(y) is StringTensor:
         return apply(op, *broadcast_all(stage, common_dtype(stage, (x, y))))
-    x, y = strong_pair(stage, x, y)
+    x, y = strong(x, stage), strong(y, stage)
     dtype = result_dtype(stage, (x, y))
     return apply(op, *aligned(stage, dtype, x, y))
 
@@ -158,9 +157,9 @@ def _promoted_to_float(op: OpDef, x: Any, y: Any) -> Tensor:
     if _alike(x, y) and dtypes.is_inexact(x.dtype):
         return apply(op, x, y)
     stage = op.name
-    x, y = strong_pair(stage, x, y)
+    x, y = strong(x, stage), strong(y, stage)
     dtype = result_dtype(stage, (x, y))
-    dtype = dtype if dtypes.is_inexact(dtype) else rules.quotient_of_integers if op is _DIVIDE else default_float
+    dtype = dtype if dtypes.is_inexact(dtype) else default_float
     return apply(op, *aligned(stage, dtype, x, y))
 
 

@@ -59,16 +59,6 @@ def is_supported(dtype: np.dtype[Any]) -> bool:
     return dtype in _SUPPORTED
 
 
-class _Rules:
-    """What libraries with other rules of promotion set while programs written for them run, see ``compat``."""
-
-    arrays_follow_tensors = False  # a NumPy array beside a tensor takes its dtype, if that holds the array's kind
-    quotient_of_integers: np.dtype[Any] = dtypes.float32
-
-
-rules = _Rules()
-
-
 def weak_kind(value: Any) -> type | None:
     """bool, int, float or complex when ``value`` is a Python or NumPy scalar, or an extent; None for others."""
     kind = type(value)

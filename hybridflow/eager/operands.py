@@ -31,7 +31,6 @@ from hybridflow.core.promotion import (
     lone_dtype,
     refuse_mask,
     result_dtype,
-    rules,
     scalar_array,
     weak_kind,
 )
@@ -311,24 +310,6 @@ def cast(x: Tensor, dtype: np.dtype[Any], stage: str = "astype") -> Tensor:
 def strong(value: object, stage: str) -> Any:
     """``value`` as a tensor, unless it is a weak scalar, which stays as it is."""
     return value if isinstance(value, Tensor) or weak_kind(value) is not None else as_tensor(value, stage)
-
-
-def strong_pair(stage: str, x: Any, y: Any) -> tuple[Any, Any]:
-    """Two operands as tensors, unless they are weak scalars."""
-    if rules.arrays_follow_tensors and (type(x) is np.ndarray) != (type(y) is np.ndarray):
-        if type(x) is np.ndarray:
-            return _following(x, y, stage), strong(y, stage)
-        return strong(x, stage), _following(y, x, stage)
-    return strong(x, stage), strong(y, stage)
-
-
-def _following(array: np.ndarray, other: Any, stage: str) -> Tensor:
-    result = as_tensor(array, stage)
-    if not isinstance(other, Operators):
-        return result
-    dtype = other.dtype
-    holds = dtypes.is_float(dtype) or (dtypes.is_integer(dtype) and dtypes.is_integer(result.dtype))
-    return cast(result, dtype) if holds and not dtypes.is_complex(result.dtype) else result
 
 
 def common_dtype(stage: str, values: Sequence[Any]) -> list[Tensor]:

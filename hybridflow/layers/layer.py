@@ -104,6 +104,7 @@ class Layer(Module, Configured):
     _takes_training = False
     _trains_untold: Any = None  # what ``training`` is where nobody says it
     _takes_mask = False
+    _stacks_arrays = False  # a list of arrays in the place of one tensor is an array with one more axis
     _one_tensor = False  # what is called with anything else than a tensor first, refuses it
     _sample_shape: tuple[int | None, ...] | None = None
     _sample_count: int | None = None  # in a batch
@@ -312,6 +313,8 @@ class Layer(Module, Configured):
     def _converted(self, value: Any) -> Any:
         if isinstance(value, (Tensor, Variable)):
             return self._cast(value)
+        if self._stacks_arrays and self._one_tensor and type(value) is list and value and _are_arrays(value):
+            value = np.stack(value)
         if isinstance(value, np.ndarray) and value.dtype.kind in "USO":
             return as_strings(value, self.name)
         if isinstance(value, (list, tuple)) and any(_is_array(part) for part in value):
@@ -507,6 +510,10 @@ _OF_WEIGHTS = "initializer", "regularizer", "constraint"
 
 def _is_array(value: Any) -> bool:
     return isinstance(value, (Tensor, Variable)) or (hasattr(value, "__array__") and getattr(value, "ndim", 0) > 0)
+
+
+def _are_arrays(values: list[Any]) -> bool:
+    return all(isinstance(value, np.ndarray) for value in values)
 
 
 def _is_numeric(value: Any) -> bool:

@@ -38,6 +38,8 @@ class Functional(Model):
     [[1. 1. 1.]]
     """
 
+    _unwraps_outputs = False  # a list of one output is given as that
+
     def __init__(self, inputs: Any, outputs: Any, **options: Any) -> None:
         super().__init__(**options)
         self.inputs, self._input_structure = self._symbols(inputs, "inputs")
@@ -134,7 +136,8 @@ class Functional(Model):
             args, kwargs = pytree.unflatten(structure, leaves)
             for place, value in zip(outputs_of, pytree.flatten(layer(*args, **kwargs))[0]):
                 values[place] = value
-        return pytree.unflatten(self._output_structure, [values[place] for place in ends])
+        result = pytree.unflatten(self._output_structure, [values[place] for place in ends])
+        return result[0] if self._unwraps_outputs and type(result) is list and len(result) == 1 else result
 
     def _matched(self, inputs: Any) -> list[Any]:
         """The values of the inputs, in their order."""

@@ -68,7 +68,11 @@ def test_weights_have_names_of_dtypes() -> None:
 def test_numpys_functions_give_arrays() -> None:
     x = tf.constant([1.0, 2.0])
     assert type(np.square(x)) is np.ndarray and isinstance(np.mean(x), np.floating)
-    assert isinstance(np.ones(2) * x, tf.Tensor) and (np.ones(2) * x).dtype == tf.float32
+    assert isinstance(np.ones(2) * x, tf.Tensor)
+    with tf.GradientTape() as tape:  # what is recorded has a derivative
+        tape.watch(x)
+        y = tf.reduce_sum(np.sin(x) * x)
+    assert np.allclose(tape.gradient(y, x), np.sin(x) + np.cos(x) * x)
     assert isinstance(tf.constant(3).numpy(), np.int32)
     array = x.numpy()
     array[0] = 5.0
@@ -76,10 +80,39 @@ def test_numpys_functions_give_arrays() -> None:
 
 
 def test_dtypes_of_results() -> None:
-    assert (tf.constant(3) / tf.constant(2)).dtype == tf.float64 and (tf.Variable(2.0) * np.ones(3)).dtype == tf.float32
-    assert tf.keras.losses.MeanSquaredError()(np.zeros(2), np.ones(2)).dtype == tf.float32
     assert tf.keras.losses.mse(np.zeros((2, 2)), np.ones((2, 2))).dtype == tf.float64
     assert tf.constant(3 + 4j).dtype == tf.complex128 and tf.ragged.constant([[1], []]).dtype == tf.int32
+
+
+def test_variables_have_dtypes_of_tensorflow_with_attributes_of_numpys() -> None:
+    v = tf.Variable([1.0])
+    assert v.dtype.is_floating and v.dtype.as_numpy_dtype is np.float32 and v.dtype.kind == "f"
+    assert hf.Variable([1.0]).dtype.itemsize == 4 and tf.ones(1).dtype.itemsize == 4
+
+
+@pytest.mark.parametrize("kind", ["sequential", "functional", "subclassed"])
+def test_training_is_traced_once(kind: str) -> None:
+    layers = tf.keras.layers
+
+    class Own(tf.keras.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.dense = layers.Dense(1)
+
+        def call(self, x: Any) -> Any:
+            return self.dense(x)
+
+    i = tf.keras.Input([3])
+    model = {
+        "sequential": lambda: tf.keras.Sequential([tf.keras.Input([3]), layers.Dense(1)]),
+        "functional": lambda: tf.keras.Model([i], [layers.Dense(1)(i)]),
+        "subclassed": Own,
+    }[kind]()
+    model.compile("sgd", "mse")
+    x, y = np.ones((8, 3), np.float32), np.ones((8, 1), np.float32)
+    model.fit(x, y, batch_size=4, verbose=0)
+    with hf.stance("fail_on_retrace"):
+        model.fit(x, y, batch_size=4, epochs=2, verbose=0)
 
 
 def test_functions_return_tensors() -> None:

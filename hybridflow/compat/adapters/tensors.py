@@ -16,9 +16,7 @@ import numpy as np
 import hybridflow as hf
 from hybridflow.array import numpy_protocols
 from hybridflow.compat.adapters.values import Reference, TensorShape, as_dtype
-from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
-from hybridflow.core import promotion
 from hybridflow.core.donated_tensor import DonatedTensor
 from hybridflow.core.layer_context import mask_of
 from hybridflow.core.lazy_tensor import LazyTensor
@@ -46,8 +44,7 @@ def answer() -> None:
 def let_answer(on: bool) -> bool:
     """Whether answers are TensorFlow's from here on.  Returns whether they were."""
     before, _on[0] = _on[0], on
-    promotion.rules.arrays_follow_tensors = on
-    promotion.rules.quotient_of_integers = dtypes.float64 if on else dtypes.float32
+    hf.layers.Layer._stacks_arrays = Functional._unwraps_outputs = on
     numpy_protocols.answers.with_arrays = on
     return before
 
@@ -68,7 +65,8 @@ def _replace() -> None:
     tensors: tuple[type, ...] = (hf.Tensor, LazyTensor, DonatedTensor, SymbolicTensor, hf.Variable)
     for kind in (*tensors, Symbol):
         _told(kind, "shape", _shape)
-        _told(kind, "dtype", _name if kind is Symbol else as_dtype)
+        if kind is not hf.Variable:
+            _told(kind, "dtype", _name if kind is Symbol else as_dtype)
         if "device" in vars(kind):
             _told(kind, "device", _device)
     _told(hf.Variable, "dtype", _dtype_of_variable, of_owner=True)
@@ -87,9 +85,6 @@ def _replace() -> None:
     for layer_kind in _own_kinds(hf.layers.Layer):
         _config_told(layer_kind)
     for kind, name, words in (
-        (Functional, "call", _called),
-        (hf.losses.Loss, "__init__", _loss),
-        (hf.layers.Layer, "_converted", _stacked),
         (hf.Tensor, "numpy", _numpy),
         (hf.Tensor, "get_shape", _get_shape),
         (hf.Variable, "numpy", _numpy),
@@ -160,12 +155,12 @@ def _device(value: str) -> str:
 
 
 def _dtype_of_variable(variable: Any, dtype: Any) -> Any:
-    return dtype if isinstance(dtype, str) else dtype.name if _is_kerass(variable) else dtype
+    return np.dtype(dtype).name if _is_kerass(variable) else as_dtype(dtype)
 
 
 def _is_kerass(variable: Any) -> bool:
-    """Whether it is a weight of a layer, or a metric's: no tf.Variable, whose name ends with ``:0``."""
-    return not (variable.name or "").endswith(":0")
+    """Whether it is a weight of a layer, or a metric's: no tf.Variable."""
+    return bool(variable._makers)
 
 
 def _metric_names(model: Any, names: Any) -> list[str]:
@@ -188,19 +183,6 @@ def _own_kinds(base: type) -> list[type]:
 # ---- methods, each with the one that it is around first
 
 
-def _called(inner: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
-    """A model whose one output is in a list gives it alone."""
-    result = inner(self, *args, **kwargs)
-    return result[0] if type(result) is list and len(result) == 1 else result
-
-
-def _loss(inner: Any, self: Any, *args: Any, **kwargs: Any) -> Any:
-    """Losses are computed in float32 unless they are told."""
-    inner(self, *args, **kwargs)
-    if self.dtype is None:
-        self.dtype = dtypes.float32
-
-
 def _numpy(inner: Any, self: Any) -> Any:
     """A scalar is NumPy's scalar, and arrays may be written to."""
     result = inner(self)
@@ -213,14 +195,7 @@ def _get_shape(inner: Any, self: Any) -> Any:
     return _shape(inner(self))
 
 
-def _stacked(inner: Any, self: Any, value: Any) -> Any:
-    """A list of arrays as the input of a layer that takes one tensor is an array with one more axis."""
-    if self._one_tensor and type(value) is list and value and all(isinstance(one, np.ndarray) for one in value):
-        value = np.stack(value)
-    return inner(self, value)
-
-
-_AROUND: tuple[Any, ...] = (_called, _loss, _stacked, _numpy, _get_shape)
+_AROUND: tuple[Any, ...] = (_numpy, _get_shape)
 
 
 def _config_told(kind: type) -> None:

@@ -43,6 +43,11 @@ class DType:
     def as_numpy_dtype(self) -> type:
         return self.dtype.type
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "dtype":
+            raise AttributeError(name)
+        return getattr(self.dtype, name)  # kind, itemsize and the others of NumPy's
+
     @property
     def base_dtype(self) -> DType:
         return self
