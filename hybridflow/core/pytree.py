@@ -224,7 +224,12 @@ def flatten(value: object, whole: Collection[int] = ()) -> tuple[list[Any], Stru
     try:
         return leaves, _flatten(value, leaves, whole)
     except RecursionError:
-        raise ArgumentError("structure", _why_endless(value)) from None
+        raise endless(value) from None
+
+
+def endless(value: object) -> ArgumentError:
+    """The error for a value that is nested too deep to follow."""
+    return ArgumentError("structure", _why_endless(value))
 
 
 def _why_endless(value: object) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.compiler.ir.types import TensorType
+from hybridflow.compiler.ir.types import MAX_AXES, TensorType
 from hybridflow.core import pytree
 from hybridflow.core.context import current
 from hybridflow.core.shape import Shape
@@ -244,14 +244,16 @@ def _array_of_list(value: Any, stage: str) -> np.ndarray:
     return result.reshape(shape)
 
 
-def _nested_shape(value: Any, stage: str) -> tuple[int, ...]:
+def _nested_shape(value: Any, stage: str, depth: int = 0) -> tuple[int, ...]:
     if isinstance(value, (StringTensor, np.ndarray)):
         return tuple(value.shape)
     if not isinstance(value, (list, tuple)):
         return ()
     if not value:
         return (0,)
-    shapes = {_nested_shape(part, stage) for part in value}
+    if depth == MAX_AXES:
+        raise ArgumentError(stage, f"the list is nested deeper than {MAX_AXES} axes, or contains itself.")
+    shapes = {_nested_shape(part, stage, depth + 1) for part in value}
     if len(shapes) > 1:
         raise ArgumentError(stage, "the rows are ragged: all must have one length. Use hf.ragged.constant.")
     return (len(value), *shapes.pop())
@@ -259,7 +261,9 @@ def _nested_shape(value: Any, stage: str) -> tuple[int, ...]:
 
 def holds_texts(value: Any) -> bool:
     """Whether a value is a text of Python or NumPy, or a nested list or array of such."""
-    while isinstance(value, (list, tuple)) and value:
+    for _ in range(MAX_AXES):  # no further, for a list may contain itself
+        if not isinstance(value, (list, tuple)) or not value:
+            break
         value = value[0]
     if isinstance(value, np.ndarray):
         return value.dtype.kind in "SUT" or (
@@ -277,6 +281,7 @@ def as_strings(value: Any, stage: str, dtype: Any = None) -> StringTensor:
     if not isinstance(value, (str, bytes, list, tuple, np.ndarray)) and hasattr(value, "__array__"):
         value = np.asarray(value)
     if isinstance(value, (list, tuple)) and any(isinstance(part, StringTensor) and not part.is_known for part in value):
+        _nested_shape(value, stage)  # which raises for lists without an end
         return makers["stack"]([as_strings(part, stage) for part in value])
     return of_texts(array_of_texts(value, stage))
 

@@ -33,14 +33,21 @@ class Codes:
 
 
 def as_codes(value: Any) -> Any:
-    """A nested value with codes in the place of texts."""
+    """A nested value with codes in the place of texts.  Raises ArgumentError for what contains itself."""
+    try:
+        return _as_codes(value)
+    except RecursionError:
+        raise pytree.endless(value) from None
+
+
+def _as_codes(value: Any) -> Any:
     if type(value) is StringTensor:
         return Codes(trace_codes(value) if now().trace is not None else value.codes)
     if isinstance(value, np.ndarray) and value.dtype.kind in "USO" and holds_texts(value):
         return Codes(as_strings(value, "function").codes)
     if isinstance(value, TensorSpec) and is_string(value.dtype):
         return Codes(TensorSpec(value.shape, int64, value.name))  # type: ignore[arg-type]
-    return _each(as_codes, value)
+    return _each(_as_codes, value)
 
 
 def _each(function: Callable[[Any], Any], value: Any) -> Any:
@@ -58,8 +65,7 @@ def _each(function: Callable[[Any], Any], value: Any) -> Any:
 
 def as_texts(value: Any) -> Any:
     """A nested value with texts in the place of codes."""
-    kind = type(value)
-    if kind is Codes:
+    if type(value) is Codes:
         return of_codes(value.codes)
     return _each(as_texts, value)
 

@@ -25,6 +25,7 @@ from hybridflow.strings import encodings, hashing, regex
 from hybridflow.strings.host import extent, known, mapped, step
 
 
+@entered
 def constant(value: Any, shape: Any = None) -> StringTensor:
     """Tensor of texts: each is kept as bytes, a ``str`` in UTF-8.
 

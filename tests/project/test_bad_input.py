@@ -423,3 +423,9 @@ def test_other_calls(name: str) -> None:
     found = {what: said for what, said in found.items() if said is not None}
     assert not found, "\n" + "\n".join(f"{name}({what}): {said[:200]}" for what, said in found.items())
     assert STEP(hf.ones(2)).tolist() == [1, 1]
+
+
+def test_lists_that_contain_themselves_are_no_texts() -> None:
+    step = hf.function(lambda x: x)
+    assert step(hf.strings.constant(["a"])).tolist() == [b"a"]
+    assert complaint(lambda: step(cyclic())) is None and complaint(lambda: hf.strings.constant(cyclic())) is None
