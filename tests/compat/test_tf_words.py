@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 import wave
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 import hybridflow as hf
 from hybridflow.compat import tf
 from hybridflow.compat.adapters import tensors
-from hybridflow.errors import ArgumentError, OperandError
+from hybridflow.errors import ArgumentError, DTypeError, OperandError
 
 WORDS: dict[str, Any] = {
     "<tf.Tensor: shape=(), dtype=float32, numpy=1.0>": lambda: tf.constant(1.0),
@@ -204,10 +205,56 @@ def test_sets_and_queues() -> None:
     queue = tf.queue.FIFOQueue(3, [tf.int32], shapes=[()])
     queue.enqueue_many([[10, 11]])
     assert int(queue.size()) == 2 and int(queue.dequeue()) == 10
+    queue.close()
     with pytest.raises(tf.errors.OutOfRangeError):
         queue.dequeue_many(2)
+    assert queue.dequeue_up_to(2).numpy().tolist() == [11]
+    with pytest.raises(tf.errors.OutOfRangeError):
+        queue.dequeue()
+    with pytest.raises(ArgumentError, match="closed"):
+        queue.enqueue(1)
     both = tf.sets.intersection(tf.constant([[1, 5, 9]]), tf.constant([[5, 6]]))
     assert tf.sparse.to_dense(both).numpy().tolist() == [[5]]
+
+
+def test_queues_take_elements_of_their_dtype() -> None:
+    queue = tf.queue.FIFOQueue(3, [tf.int32])
+    for wrong in (tf.constant(1.0), 1.5, tf.constant(1, tf.int64)):
+        with pytest.raises(DTypeError, match="int32"):
+            queue.enqueue(wrong)
+    queue.enqueue(7)
+    assert queue.dequeue().dtype == tf.int32
+
+
+def test_queues_wait_for_other_threads() -> None:
+    queue = tf.queue.FIFOQueue(1, [tf.int32])
+
+    def fill() -> None:
+        for k in range(5):
+            queue.enqueue(k)
+        queue.close()
+
+    other = threading.Thread(target=fill)
+    other.start()
+    found = []
+    with pytest.raises(tf.errors.OutOfRangeError):
+        while True:
+            found.append(int(queue.dequeue()))
+    other.join()
+    assert found == [0, 1, 2, 3, 4]
+
+
+def test_queues_do_not_wait_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading, "active_count", lambda: 1)
+    queue = tf.queue.RandomShuffleQueue(2, 1, [tf.int32])
+    with pytest.raises(ArgumentError, match="no other thread"):
+        queue.dequeue()
+    queue.enqueue_many([[1, 2]])
+    with pytest.raises(ArgumentError, match="full"):
+        queue.enqueue(3)
+    assert int(queue.dequeue()) in (1, 2)
+    with pytest.raises(ArgumentError, match="1 stay"):
+        queue.dequeue()
 
 
 def test_rows_of_tensors() -> None:
@@ -225,3 +272,40 @@ def test_generators_without_shapes() -> None:
 def test_arrays_that_are_read_once() -> None:
     array = tf.TensorArray(tf.float32, size=2).unstack([[1.0], [2.0]])
     assert array.read(1).numpy().tolist() == [2.0] and array.stack().numpy().tolist() == [[1.0], [0.0]]
+    with pytest.raises(ArgumentError, match="Could not read index 1 twice"):
+        array.read(1)
+    array = array.write(1, [3.0])
+    assert array.read(1).numpy().tolist() == [3.0] and array.read(0).numpy().tolist() == [1.0]
+
+
+def test_shapes_in_functions_are_tensors() -> None:
+    @tf.function
+    def which(x: Any) -> Any:
+        return tf.constant(1) if tf.reduce_all(tf.shape(x) == [2, 3]) else tf.constant(0)
+
+    @tf.function
+    def several(x: Any) -> Any:
+        shape = tf.shape(x)
+        return shape[0], shape != [2, 3], shape < 3, 12 // shape, 12 / shape, shape**2, 2**shape
+
+    for n in (2, 4, 5):
+        shape = np.array([n, 3], "int32")
+        assert int(which(tf.ones([n, 3]))) == (n == 2)
+        expected = [np.int32(n), shape != [2, 3], shape < 3, 12 // shape, 12 / shape, shape**2, 2**shape]
+        for one, other in zip(several(tf.ones([n, 3])), expected):
+            assert isinstance(one, tf.Tensor) and one.numpy().dtype == other.dtype and np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("name", ["int8", "uint8", "int16", "uint16", "int32", "int64"])
+def test_quotients_of_integers(name: str) -> None:
+    quotient = tf.constant([1, 6], name) / tf.constant([2, 4], name)
+    assert quotient.dtype == ("float32" if name.endswith(("8", "16")) else "float64")
+    assert quotient.numpy().tolist() == [0.5, 1.5]
+
+
+def test_samples_of_sound_and_opaque_pixels() -> None:
+    data = tf.audio.encode_wav([[0.5], [-1.0], [1.0], [1.5 / 32768], [-2.5 / 32768]], 8000)
+    assert np.frombuffer(data.numpy()[-10:], "<i2").tolist() == [16384, -32768, 32767, 2, -3]
+    pytest.importorskip("PIL")
+    png = tf.io.encode_png(np.array([[[7], [300]]], "uint16"))
+    assert tf.io.decode_png(png, 4, tf.uint16).numpy().tolist() == [[[7, 7, 7, 65535], [300, 300, 300, 65535]]]

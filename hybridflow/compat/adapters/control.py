@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from hybridflow.compat.adapters.values import TensorShape, as_dtype, convert_to_
 from hybridflow.compat.export import export, tf_export
 from hybridflow.compat.facade import Facade
 from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core import pytree
 from hybridflow.core.context import now
 from hybridflow.core.tensor import Operators
@@ -60,9 +61,9 @@ def while_loop(
 
 
 def _as_made(value: Any) -> Any:
-    """Python's numbers in a nested value as the tensors that TensorFlow makes of them."""
+    """Python's numbers, and extents, in a nested value as the tensors that TensorFlow makes of them."""
     leaves, structure = pytree.flatten(value)
-    converted = [convert_to_tensor(x) if isinstance(x, (bool, int, float)) else x for x in leaves]
+    converted = [convert_to_tensor(x) if isinstance(x, (bool, int, float, Dim)) else x for x in leaves]
     return pytree.unflatten(structure, converted)
 
 
@@ -240,8 +241,9 @@ def vectorized_map(
     return hf.vectorized_map(fn, hf.tree.map(operand, elems), fallback_to_while_loop, warn)
 
 
-def _row_mask(values: Any, row: int) -> Any:
-    return hf.reshape(hf.arange(values.shape[0]) == row % values.shape[0], (-1, *[1] * (values.ndim - 1)))
+def _row_mask(values: Any, rows: Collection[int]) -> Any:
+    mask = np.isin(np.arange(values.shape[0]), list(rows))
+    return hf.asarray(mask.reshape(-1, *[1] * (values.ndim - 1)))
 
 
 @dataclasses.dataclass(init=False, eq=False)
@@ -255,14 +257,48 @@ class _TensorArray(hf.TensorArray):
 
 @dataclasses.dataclass(init=False, eq=False)
 class _ReadOnce(_TensorArray):
-    """One that lets go of an element that is read outside of functions: it is 0 from then on."""
+    """One that lets go of an element that is read outside of functions: it cannot be read again, and is 0 among all."""
+
+    _read = frozenset[int]()  # indices of elements that are gone
+
+    def _with(self, values: Any) -> Any:
+        result = super()._with(values)
+        result._read = self._read
+        return result
+
+    def write(self, index: Any, value: Any, name: str | None = None) -> Any:
+        """The array with an element at an index."""
+        result: Any = super().write(index, value)
+        if result._read and not inside_function():
+            result._read -= {int(index)}
+        return result
+
+    def unstack(self, value: Any, name: str | None = None) -> Any:
+        """The array whose elements are the slices of a tensor."""
+        result: Any = super().unstack(value)
+        result._read = frozenset()
+        return result
 
     def read(self, index: Any, name: str | None = None) -> Any:
-        """The element at an index."""
-        element = super().read(index)
-        if self._values is not None and not inside_function():
-            self._values = hf.where(_row_mask(self._values, int(index)), 0, self._values)
+        """The element at an index.  Raises ArgumentError where it was read before."""
+        if inside_function():
+            return super().read(index)
+        place = int(index)
+        if place in self._read:
+            raise ArgumentError(
+                "TensorArray.read",
+                f"Could not read index {place} twice because it was cleared after a previous read (perhaps try setting "
+                "clear_after_read = false?)",
+            )
+        element = super().read(place)
+        self._read |= {place}
         return element
+
+    def _known(self, stage: str) -> Any:
+        values = super()._known(stage)
+        if not self._read or stage == "TensorArray.read":
+            return values
+        return hf.where(_row_mask(values, self._read), 0, values)
 
 
 def _tensor_array(

@@ -54,7 +54,9 @@ def _pixels(stage: str, picture: Any, channels: int) -> np.ndarray:
         raise ArgumentError(stage, f"channels is {channels!r}; it must be 0, 1, 3 or 4.")
     if picture.mode.startswith("I;16") or picture.mode == "I":
         array = np.asarray(picture).astype(np.uint16)[..., None]
-        return np.repeat(array, channels or 1, axis=-1)
+        pixels = np.repeat(array, channels or 1, axis=-1)
+        pixels[..., 3:] = 65535  # opaque
+        return pixels
     if channels:
         return np.atleast_3d(np.asarray(picture.convert(_MODES[channels])))
     kept = picture.mode if picture.mode in _MODES.values() else "RGBA" if "transparency" in picture.info else "RGB"
@@ -244,13 +246,16 @@ def encode_wav(audio: Any, sample_rate: Any, name: str | None = None) -> Any:
     array = np.asarray(operand(audio).numpy(), np.float32)
     if array.ndim != 2:
         raise ArgumentError("encode_wav", f"the sound is {list(array.shape)}. Expected [samples, channels].")
-    pixels = np.clip(np.round(array * 32767.0), -32768, 32767).astype("<i2")
+    samples = array * np.float32(32768.0)
+    rounded = np.trunc(samples)
+    rounded += np.copysign(np.abs(samples - rounded) >= 0.5, samples)  # halves away from zero
+    clipped = np.clip(rounded, -32768, 32767).astype("<i2")
     out = io.BytesIO()
     with wave.open(out, "wb") as file:
         file.setnchannels(array.shape[1])
         file.setsampwidth(2)
         file.setframerate(int(sample_rate))
-        file.writeframes(pixels.tobytes())
+        file.writeframes(clipped.tobytes())
     return _text(out.getvalue())
 
 

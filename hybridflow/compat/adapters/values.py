@@ -433,8 +433,46 @@ class Extents(tuple):
     def __mod__(self, other: Any) -> Any:
         return self.tensor % _number_or_tensor(other)
 
+    def __rfloordiv__(self, other: Any) -> Any:
+        return _number_or_tensor(other) // self.tensor
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return _number_or_tensor(other) / self.tensor
+
+    def __rmod__(self, other: Any) -> Any:
+        return _number_or_tensor(other) % self.tensor
+
+    def __pow__(self, other: Any) -> Any:
+        return self.tensor ** _number_or_tensor(other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return _number_or_tensor(other) ** self.tensor
+
     def __neg__(self) -> Any:
         return -self.tensor
+
+    def __abs__(self) -> Any:
+        return abs(self.tensor)
+
+    def __eq__(self, other: object) -> Any:
+        return self.tensor == _number_or_tensor(other)
+
+    def __ne__(self, other: object) -> Any:
+        return self.tensor != _number_or_tensor(other)
+
+    def __lt__(self, other: Any) -> Any:
+        return self.tensor < _number_or_tensor(other)
+
+    def __le__(self, other: Any) -> Any:
+        return self.tensor <= _number_or_tensor(other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self.tensor > _number_or_tensor(other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self.tensor >= _number_or_tensor(other)
+
+    __hash__ = tuple.__hash__
 
 
 def _number_or_tensor(value: Any) -> Any:
