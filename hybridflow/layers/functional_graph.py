@@ -50,7 +50,9 @@ for _name in ("neg", "abs"):
 
 def _named(dtype: Any) -> Any:
     """The name of a dtype that a policy's description has, as Keras writes it."""
-    return as_policy(dtype).compute_dtype if isinstance(dtype, dict) else dtype
+    if isinstance(dtype, dict) or (isinstance(dtype, str) and dtype.startswith("mixed_")):
+        return as_policy(dtype).compute_dtype
+    return dtype
 
 
 class Operation(Layer):
@@ -135,7 +137,7 @@ class InputLayer(Layer):
         return inputs
 
     def get_config(self) -> dict[str, Any]:
-        dtype = {"dtype": "string"} if self.input_dtype == "string" else {}
+        dtype = {"dtype": "string" if self.input_dtype == "string" else str(self._calls[0].outputs[0].dtype)}
         return super().get_config() | {"shape": self.shape, "batch_size": self.batch_size} | dtype
 
 

@@ -455,3 +455,15 @@ def test_copies_of_a_weight_are_seen_as_it_is() -> None:
     layer([[1.0]])
     for again in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
         assert again([[1.0]]).dtype == hf.float16
+
+
+def test_functional_models_of_a_mixed_policy_come_back() -> None:
+    try:
+        hf.mixed_precision.set_global_policy("mixed_float16")
+        inputs = hf.layers.Input([2])
+        model = hf.Model(inputs, hf.layers.Dense(1)(inputs))
+    finally:
+        hf.mixed_precision.set_global_policy("float32")
+    again = hf.models.model_from_json(model.to_json())
+    assert again.layers[-1].compute_dtype == "float16" and again.inputs[0].dtype == model.inputs[0].dtype == hf.float32
+    assert hf.layers.Input([2], dtype="mixed_bfloat16").dtype == hf.bfloat16
