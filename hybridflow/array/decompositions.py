@@ -13,7 +13,7 @@ NumPy's too, where a matrix has no inverse or no such decomposition.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 from hybridflow.array.creation import arange, iota, tril, triu
 from hybridflow.array.elementwise import (
@@ -313,6 +313,12 @@ def _unit_lower(both: Tensor) -> Tensor:
     return where(equal(rows, columns), 1, lower)
 
 
+@overload
+def lu(x: ArrayLike, /, *, permute_l: Literal[False] = False) -> LUResult: ...
+@overload
+def lu(x: ArrayLike, /, *, permute_l: Literal[True]) -> tuple[Tensor, Tensor]: ...
+@overload
+def lu(x: ArrayLike, /, *, permute_l: bool) -> LUResult | tuple[Tensor, Tensor]: ...
 @entered
 def lu(x: ArrayLike, /, *, permute_l: bool = False) -> LUResult | tuple[Tensor, Tensor]:
     """LU decomposition with partial pivoting: ``P @ L @ U == x``.
@@ -514,6 +520,12 @@ def slogdet(x: ArrayLike, /) -> SlogdetResult:
     return SlogdetResult(*computed("slogdet", matrix(x, "slogdet")))
 
 
+@overload
+def qr(x: ArrayLike, /, *, mode: Literal["reduced", "complete"] = "reduced") -> QRResult: ...
+@overload
+def qr(x: ArrayLike, /, *, mode: Literal["r"]) -> Tensor: ...
+@overload
+def qr(x: ArrayLike, /, *, mode: str) -> Tensor | QRResult: ...
 @entered
 def qr(x: ArrayLike, /, *, mode: str = "reduced") -> Tensor | QRResult:
     """QR decomposition: ``Q`` with orthonormal columns and an upper triangular ``R`` with ``Q @ R == x``.

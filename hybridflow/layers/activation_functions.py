@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hybridflow.array.elementwise import exp, sigmoid, tanh
 from hybridflow.core.serialization import kind_of
+from hybridflow.core.tensor import Tensor
 from hybridflow.errors import ArgumentTypeError
 from hybridflow.layers.named_activations import FURTHER
 from hybridflow.nn.functional import (
@@ -27,7 +28,6 @@ from hybridflow.nn.functional import (
 )
 
 if TYPE_CHECKING:
-    from hybridflow.core.tensor import Tensor
     from hybridflow.eager.public_op import PublicOp
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hybridflow.array.creation import asarray
 from hybridflow.array.datatypes import finfo
 from hybridflow.array.elementwise import minimum, multiply, where
 from hybridflow.compiler.ir import dtypes
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import Identifier
 from hybridflow.layers.activation_functions import activation as activation_of
 from hybridflow.layers.layer import Layer
 from hybridflow.nn.functional import (
@@ -17,10 +19,6 @@ from hybridflow.nn.functional import (
     relu6,
     softmax,
 )
-
-if TYPE_CHECKING:
-    from hybridflow.core.tensor import Tensor
-    from hybridflow.core.type_aliases import Identifier
 
 
 class Activation(Layer, one_tensor=True):

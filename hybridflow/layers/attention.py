@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hybridflow.array import random
 from hybridflow.array.creation import arange
@@ -13,16 +13,14 @@ from hybridflow.array.selection import repeat
 from hybridflow.array.shapes import expand_dims, permute_dims
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core import layer_context
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import Identifier
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import cast
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError
 from hybridflow.layers.basic import positive
 from hybridflow.layers.layer import Layer, check_last_extent, check_rate, last_extent
 from hybridflow.nn.attention import attention
-
-if TYPE_CHECKING:
-    from hybridflow.core.tensor import Tensor
-    from hybridflow.core.type_aliases import Identifier
 
 
 class MultiHeadAttention(Layer, one_tensor=True):

@@ -13,6 +13,8 @@ from hybridflow.array.creation import zeros_like
 from hybridflow.array.elementwise import where
 from hybridflow.array.selection import repeat
 from hybridflow.array.shapes import expand_dims, moveaxis, permute_dims, reshape
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import Identifier
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 from hybridflow.layers.activation_functions import activation as activation_of
@@ -22,8 +24,6 @@ from hybridflow.nn.functional import dropout
 from hybridflow.regularizers import L1L2
 
 if TYPE_CHECKING:
-    from hybridflow.core.tensor import Tensor
-    from hybridflow.core.type_aliases import Identifier
     from hybridflow.layers.keras_tensor import Symbol
 
 
@@ -113,7 +113,7 @@ class Identity(Layer):
 
     supports_masking = True
 
-    def call(self, inputs: Tensor) -> Any:
+    def call(self, inputs: Any) -> Any:
         return inputs
 
 
@@ -144,7 +144,7 @@ class Lambda(Layer):
         self.arguments = dict(arguments or {})
         self._taken = {"mask", "training"}.intersection(inspect.signature(function).parameters)
 
-    def call(self, inputs: Tensor, mask: Any = None, training: bool | None = None) -> Any:
+    def call(self, inputs: Any, mask: Any = None, training: bool | None = None) -> Any:
         more = dict(self.arguments)
         if "mask" in self._taken:
             more["mask"] = mask

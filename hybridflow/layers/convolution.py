@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hybridflow.array.shapes import reshape
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import Identifier, PerAxis
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.layers.activation_functions import activation as activation_of
 from hybridflow.layers.basic import positive
 from hybridflow.layers.window_arguments import WindowLayer
 from hybridflow.nn.convolution import convolved, depthwise, transposed
-
-if TYPE_CHECKING:
-    from hybridflow.core.tensor import Tensor
-    from hybridflow.core.type_aliases import Identifier, PerAxis
 
 
 class _Convolution(WindowLayer):

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hybridflow.array.linalg import einsum
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import Identifier
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.layers.activation_functions import activation as activation_of
 from hybridflow.layers.layer import Layer
-
-if TYPE_CHECKING:
-    from hybridflow.core.tensor import Tensor
-    from hybridflow.core.type_aliases import Identifier
 
 
 class EinsumDense(Layer, one_tensor=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hybridflow.array.creation import asarray
 from hybridflow.array.elementwise import astype, not_equal, where
@@ -10,14 +10,12 @@ from hybridflow.array.indexing import gather
 from hybridflow.array.reductions import any as any_of
 from hybridflow.array.shapes import expand_dims
 from hybridflow.compiler.ir import dtypes
+from hybridflow.core.tensor import Tensor
 from hybridflow.core.type_aliases import DTypeLike, Identifier
 from hybridflow.core.variable import Variable
 from hybridflow.errors import DTypeError, ShapeError
 from hybridflow.layers.basic import positive
 from hybridflow.layers.layer import Layer
-
-if TYPE_CHECKING:
-    from hybridflow.core.tensor import Tensor
 
 
 class Embedding(Layer, one_tensor=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hybridflow.array import random
 from hybridflow.array.creation import arange
@@ -11,13 +11,11 @@ from hybridflow.array.elementwise import astype, clip, cos, floor, logical_and, 
 from hybridflow.array.indexing import take
 from hybridflow.array.shapes import expand_dims, reshape, squeeze
 from hybridflow.compiler.ir import dtypes
+from hybridflow.core.tensor import Tensor
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.layers.basic import positive
 from hybridflow.layers.layer import Layer
 from hybridflow.nn.image_resize import SAMPLERS, resized
-
-if TYPE_CHECKING:
-    from hybridflow.core.tensor import Tensor
 
 
 def _checked(layer: Layer, x: Tensor, open_: bool = False) -> Any:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hybridflow.array import random
 from hybridflow.array.elementwise import astype, clip
 from hybridflow.array.reductions import mean
+from hybridflow.core.tensor import Tensor
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.layers.layer import Layer
-
-if TYPE_CHECKING:
-    from hybridflow.core.tensor import Tensor
 
 
 class _Light(Layer, one_tensor=True):

@@ -8,7 +8,7 @@ import itertools
 import reprlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from hybridflow.core.allocation_limit import take_room
 from hybridflow.core.context import enter_narrow, recorded_by
 from hybridflow.core.promotion import to_dtype
 from hybridflow.core.serialization import Configured, described_of, description, snake_case
+from hybridflow.core.shape import Shape
 from hybridflow.core.string_tensor import as_strings
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.type_aliases import DTypeLike, Identifier
@@ -35,9 +36,6 @@ from hybridflow.layers.keras_tensor import Call, Symbol, first_symbol
 from hybridflow.module import Module
 from hybridflow.module_parts import trained_first, traverse
 from hybridflow.tracing.replica_axes import outside_replicas
-
-if TYPE_CHECKING:
-    from hybridflow.core.shape import Shape
 
 
 def _noting(build: Callable[..., Any]) -> Callable[..., Any]:

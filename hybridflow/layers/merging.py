@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from string import ascii_lowercase
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hybridflow.array.creation import ones
 from hybridflow.array.elementwise import add, divide, logical_or, maximum, minimum, multiply, subtract
@@ -13,12 +13,10 @@ from hybridflow.array.linalg import einsum
 from hybridflow.array.reductions import any as any_of
 from hybridflow.array.shapes import broadcast_to, concat, expand_dims
 from hybridflow.compiler.ir import dtypes
+from hybridflow.core.tensor import Tensor
 from hybridflow.errors import ArgumentError, AxisError, ShapeError
 from hybridflow.layers.layer import Layer
 from hybridflow.nn.functional import l2_normalize
-
-if TYPE_CHECKING:
-    from hybridflow.core.tensor import Tensor
 
 
 class Merge(Layer):

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hybridflow.array.elementwise import rsqrt, square, where
 from hybridflow.array.reductions import mean, sum
 from hybridflow.array.shapes import broadcast_to, expand_dims, reshape
 from hybridflow.compiler.ir import dtypes
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import Identifier
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import cast
 from hybridflow.errors import ArgumentError, AxisError, ShapeError
 from hybridflow.layers.layer import Layer
 from hybridflow.nn.functional import l2_normalize, layer_norm, rms_norm
 from hybridflow.tracing.replica_axes import over_replicas
-
-if TYPE_CHECKING:
-    from hybridflow.core.tensor import Tensor
-    from hybridflow.core.type_aliases import Identifier
 
 
 class _Affine(Layer):

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hybridflow.array.elementwise import astype
 from hybridflow.array.selection import repeat
 from hybridflow.array.shapes import moveaxis, pad
+from hybridflow.core.tensor import Tensor
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.layers.window_arguments import WindowLayer
 from hybridflow.nn.image_resize import SAMPLERS, resized
-
-if TYPE_CHECKING:
-    from hybridflow.core.tensor import Tensor
 
 
 class _ZeroPadding(WindowLayer, one_tensor=True):

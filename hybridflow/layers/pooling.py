@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hybridflow.array.elementwise import where
 from hybridflow.array.reductions import max, mean, sum
 from hybridflow.array.shapes import broadcast_to, expand_dims
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import PerAxis
 from hybridflow.eager.operands import cast
 from hybridflow.errors import ArgumentError
 from hybridflow.layers.layer import Layer
 from hybridflow.layers.window_arguments import WindowLayer, check_ndim
 from hybridflow.nn.pooling import average, largest
-
-if TYPE_CHECKING:
-    from hybridflow.core.tensor import Tensor
-    from hybridflow.core.type_aliases import PerAxis
 
 
 class _GlobalPooling(Layer):

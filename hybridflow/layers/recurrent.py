@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hybridflow.array.creation import zeros, zeros_like
 from hybridflow.array.elementwise import add, divide, multiply, where
@@ -12,14 +12,12 @@ from hybridflow.array.shapes import concat, expand_dims, flip, moveaxis, reshape
 from hybridflow.control.eager_loops import run_for
 from hybridflow.control.loop_state import Nest
 from hybridflow.core.allocation_limit import take_room
+from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 from hybridflow.layers import cells
 from hybridflow.layers.layer import Layer, as_layer, describe
 from hybridflow.layers.wrapper import Wrapper
-
-if TYPE_CHECKING:
-    from hybridflow.core.tensor import Tensor
 
 
 class RNN(Layer, one_tensor=True):

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hybridflow.array import random
 from hybridflow.array.elementwise import where
+from hybridflow.core.tensor import Tensor
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.layers.layer import Layer, check_rate
 from hybridflow.layers.window_arguments import format_of
-
-if TYPE_CHECKING:
-    from hybridflow.core.tensor import Tensor
 
 
 class _Noise(Layer, one_tensor=True):

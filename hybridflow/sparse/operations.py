@@ -397,7 +397,7 @@ def _extreme(stage: str, x: Any, axis: Any, fold: Callable[..., Any]) -> Tensor:
 
 
 @entered
-def add(a: SparseBase, b: Any) -> Any:
+def add(a: SparseBase | ArrayLike, b: SparseBase | ArrayLike) -> Any:
     """The sum of two sparse tensors, or of a sparse and a dense one.
 
     Args:

@@ -6,6 +6,7 @@ import builtins
 import doctest
 import inspect
 import re
+import typing
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
@@ -109,6 +110,13 @@ def test_every_public_name_has_an_example_that_is_true(name: str) -> None:
     said: list[str] = []
     outcome = doctest.DocTestRunner(verbose=False).run(test, out=said.append)
     assert outcome.failed == 0, "".join(said)
+
+
+def test_types_of_every_public_name_can_be_asked_for() -> None:
+    for found in PUBLIC.values():
+        called = (found.__init__, getattr(found, "call", None)) if inspect.isclass(found) else (found,)
+        for one in filter(inspect.isfunction, called):
+            typing.get_type_hints(one)
 
 
 def sections_of(name: str) -> dict[str, str]:
