@@ -18,6 +18,7 @@ import sys
 import time
 
 STEPS = 20
+MODELS = ["mlp", "cnn", "transformer"]
 
 
 def models() -> dict[str, tuple]:
@@ -88,7 +89,7 @@ def serve() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--backends", nargs="+", default=["hybridflow", "jax", "torch"])
-    parser.add_argument("--models", nargs="+", default=["mlp", "cnn", "transformer"])
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=100.0)
     options = parser.parse_args()
@@ -98,7 +99,6 @@ def main() -> None:
             [sys.executable, __file__, "--serve"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
             text=True,
             env={**os.environ, "KERAS_BACKEND": backend},
         )
@@ -108,9 +108,15 @@ def main() -> None:
     def epoch(backend: str, name: str) -> tuple[float, float]:
         process = processes[backend]
         assert process.stdin and process.stdout
-        process.stdin.write(f"{name}\n")
-        process.stdin.flush()
-        clock, cpu = process.stdout.readline().split()
+        try:
+            process.stdin.write(f"{name}\n")
+            process.stdin.flush()
+            answer = process.stdout.readline()
+        except BrokenPipeError:
+            answer = ""
+        if not answer:
+            raise SystemExit(f"the process of the backend {backend} ended with {process.wait()} before {name} was done")
+        clock, cpu = answer.split()
         return float(clock), float(cpu)
 
     print(f"{'model':<12} {'backend':<11} {'first epoch':>11} {'ms a step':>10} {'CPU ms a step':>13}")

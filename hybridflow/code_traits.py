@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
-Trait = Literal["followed", "impure", "quiet", "makes tensors", "between", "compat", "stands in", "records"]
+Trait = Literal["followed", "impure", "quiet", "makes tensors", "between", "compat", "stands in", "records", "a step"]
 MEANINGS: dict[Trait, str] = {
     "followed": "its objects hold what the user sets: guards record what it reads, like the user's own code",
     "impure": "its functions read or change more than their arguments",
@@ -22,6 +22,7 @@ MEANINGS: dict[Trait, str] = {
     "compat": "its classes have another library's names for classes of hybridflow",
     "stands in": "it does what the user's code did before that was converted: its errors are those of the user's code",
     "records": "it runs between lines of the user's, to record what they read: tracebacks pass over it",
+    "a step": "it is traced for a training step, in which Keras computes from arguments and variables alone",
 }
 
 _F = TypeVar("_F", bound=Callable[..., Any])

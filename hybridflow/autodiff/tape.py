@@ -369,7 +369,7 @@ class GradientTape(Recording):
         self._check_mode(unconnected_gradients)
         self._begin()
         leaves, structure = pytree.flatten(sources)
-        self._check_sources(leaves, structure)
+        leaves = self._sources(leaves, structure)
         targets = [target] if type(target) is Tensor else self._targets(target)
         weights = None if output_gradients is None else self._weights(target, output_gradients)
         is_complex = any(map(has_complex, leaves)) or (weights is not None and any(map(has_complex, targets)))
@@ -429,7 +429,10 @@ class GradientTape(Recording):
             self._forget()
             self._values = list(watched)
 
-    def _check_sources(self, leaves: Sequence[Any], structure: pytree.Structure) -> None:
+    def _sources(self, leaves: list[Any], structure: pytree.Structure) -> list[Any]:
+        """The tensors and variables that the sources are; a library's variable says which by ``_hf_variable``."""
+        if not all(isinstance(leaf, (Tensor, Variable)) for leaf in leaves):
+            leaves = [leaf._hf_variable() if hasattr(type(leaf), "_hf_variable") else leaf for leaf in leaves]
         for leaf in leaves:
             if not isinstance(leaf, (Tensor, Variable)):
                 k = next(k for k, other in enumerate(leaves) if other is leaf)
@@ -438,6 +441,7 @@ class GradientTape(Recording):
                     f"{pytree.paths(structure, 'sources')[k]} is a {type(leaf).__name__}; "
                     "sources are tensors or variables.",
                 )
+        return leaves
 
     @entered
     def _targets(self, target: Any) -> list[Tensor]:
@@ -550,7 +554,7 @@ class GradientTape(Recording):
         self._begin()
         (target,) = self._targets(target)
         leaves, structure = pytree.flatten(sources)
-        self._check_sources(leaves, structure)
+        leaves = self._sources(leaves, structure)
         refuse_complex("GradientTape.jacobian", target, *leaves)
         rows = self._rows(target, target.type, leaves, experimental_use_pfor)
         jacobians: list[Tensor | None] = []
@@ -583,7 +587,7 @@ class GradientTape(Recording):
         self._check_mode(unconnected_gradients)
         self._begin()
         (target,) = self._targets(target)
-        self._check_sources([source], pytree.LEAF)
+        (source,) = self._sources([source], pytree.LEAF)
         refuse_complex("GradientTape.batch_jacobian", target, source)
         if not target.shape or not source.shape or not same_extents(target.shape[:1], source.shape[:1]):
             raise ShapeError(

@@ -79,7 +79,7 @@ def builtin(recording: GuardBuilder, f: Any) -> Consuming | Callable[..., Any]:
         return f  # it looks at the frame that calls it
     if f is print:
         return functools.partial(prints, recording, _print)
-    if is_pure(module, name):
+    if is_pure(recording, module, name):
         return Consuming(recording, f)
     return unknown(recording, f)
 
@@ -171,7 +171,7 @@ def _note_method(recording: GuardBuilder, owner: Any, name: str, args: Any) -> N
         recording.effect(owner, f"calls {{}}.{name}")
     elif is_users_class(type(owner)):
         consume(recording, owner)
-    elif not is_pure(type(owner).__module__ or "", name):
+    elif not is_pure(recording, type(owner).__module__ or "", name):
         recording.reason(
             f"calls {type(owner).__name__}.{name}, which is not known", "call it outside and pass the result"
         )

@@ -6,6 +6,8 @@ serves one call only.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 # Modules whose functions compute from their arguments alone.
 PURE_MODULES = frozenset(
     (
@@ -69,6 +71,8 @@ PURE_MODULES = frozenset(
 )
 # Libraries whose functions compute from their arguments alone, but for the modules named below.
 PURE_PACKAGES = frozenset(("numpy", "ml_dtypes", "scipy", "hybridflow"))
+# Libraries that are pure in traces of training steps alone: what their objects hold is theirs to keep.
+PURE_IN_STEPS = frozenset(("keras",))
 IMPURE_MODULES = ("numpy.random", "scipy.stats")
 # Functions of pure modules that read or change something else.
 IMPURE = frozenset(
@@ -215,7 +219,9 @@ STATEFUL_TYPES = frozenset(
 )
 
 
-def is_pure_module(module: str) -> bool:
-    """Whether a library's module computes from arguments alone, but for the functions that are listed as impure."""
+def is_pure_module(module: str, pure_packages: Collection[str] = ()) -> bool:
+    """Whether a library's module computes from arguments alone, but for the functions that are listed as impure.
+
+    So do the modules of ``pure_packages``, in the trace that asks."""
     top = module.partition(".")[0]
-    return module in PURE_MODULES or top in PURE_MODULES or top in PURE_PACKAGES
+    return module in PURE_MODULES or top in PURE_MODULES or top in PURE_PACKAGES or top in pure_packages

@@ -79,7 +79,7 @@ def prepare(recording: GuardBuilder, f: Any) -> Any:
     if not callable(f):
         return f  # the call will say so
     read_state(recording, f)
-    if is_pure(kind.__module__ or "", name_of(f)):
+    if is_pure(recording, kind.__module__ or "", name_of(f)):
         return Consuming(recording, f)
     return unknown(recording, f)
 
@@ -103,7 +103,7 @@ def _python(recording: GuardBuilder, f: types.FunctionType) -> Consuming | Calla
     module = f.__globals__.get("__name__", "")  # a decorator may have given the function another
     if f is hf_print:
         return functools.partial(prints, recording, f)
-    if is_pure(module, f.__name__):
+    if is_pure(recording, module, f.__name__):
         traits = code_traits.of_module(module).union(code_traits.of_function(f))
         return Consuming(recording, f, "makes tensors" in traits, "quiet" in traits)
     return unknown(recording, f)
@@ -134,7 +134,7 @@ def _guard_bound_method(recording: GuardBuilder, method: types.MethodType) -> Co
     wrapped = getattr(function, "__wrapped__", None)  # a library's decorator around the user's function
     if isinstance(wrapped, types.FunctionType):
         prepare(recording, wrapped)
-    if is_stateful(owner) or not is_pure(getattr(function, "__module__", None) or owner, name):
+    if is_stateful(owner) or not is_pure(recording, getattr(function, "__module__", None) or owner, name):
         return unknown(recording, method)
     consume(recording, method.__self__, whole=True)
     return Consuming(recording, method)

@@ -36,7 +36,7 @@ def class_(recording: GuardBuilder, kind: type) -> Consuming | Callable[..., Any
         follow(recording, in_class(kind, "__init__"))
         return kind
     module = kind.__module__ or ""
-    if is_stateful(module) or not is_pure(module, kind.__name__):
+    if is_stateful(module) or not is_pure(recording, module, kind.__name__):
         return kind if issubclass(kind, BaseException) else unknown(recording, kind)
     return Consuming(recording, kind)
 

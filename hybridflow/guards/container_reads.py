@@ -406,7 +406,7 @@ def read_state(recording: GuardBuilder, value: object, depth: int = _STATE_DEPTH
         return
     attributes, module = instance_dict(value), kind.__module__ or ""
     if attributes is None:
-        if kind in _WITH_STATE or not c_function_models.is_pure_module(module):
+        if kind in _WITH_STATE or not c_function_models.is_pure_module(module, recording.pure_packages):
             text = f"uses an object of {module}.{kind.__name__}, whose state is not known"
             recording.reason(text, "use it outside and pass the result")
     elif (id(value), True) not in recording.consumed and not is_of_hybridflow(kind):

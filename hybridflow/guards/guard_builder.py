@@ -29,7 +29,7 @@ from hybridflow.core.shape import Shape
 from hybridflow.core.tensor import Tensor, looked_at
 from hybridflow.effects.runtime_text import RuntimeText
 from hybridflow.errors import TraceError, is_internal, user_location
-from hybridflow.guards import attribute_writes, trace_undo_log
+from hybridflow.guards import attribute_writes, c_function_models, trace_undo_log
 from hybridflow.guards.code_ownership import is_recorded, is_users_class
 from hybridflow.guards.value_checks import ATOMS, CONTAINERS, MAPPINGS, ArrayContents, check_of, items_of, same_items
 from hybridflow.runtime.calls.guard_steps import GuardStep, first_failing, has_own_dict
@@ -77,8 +77,10 @@ def set_trace(function: Any) -> None:
 class GuardBuilder:
     """The reads of one trace of the function ``name``."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, is_step: bool = False) -> None:
         self.name = name
+        # Libraries that count as pure in this trace, besides those that do in all.
+        self.pure_packages = c_function_models.PURE_IN_STEPS if is_step else frozenset()
         self.steps: list[GuardStep] = []
         self.texts: list[str] = []  # how the user would write what each step reads
         self.reasons: list[Reason] = []

@@ -32,13 +32,14 @@ def is_python(f: object) -> bool:
     return isinstance(f, types.FunctionType) and is_recorded(f.__code__)
 
 
-def is_pure(module: str, name: str) -> bool:
+def is_pure(recording: GuardBuilder, module: str, name: str) -> bool:
     if module.startswith(c_function_models.IMPURE_MODULES) or "impure" in code_traits.of_module(module):
         return False
     known = module.partition(".")[0], name
     if known in c_function_models.PURE:
         return True
-    return c_function_models.is_pure_module(module) and known not in c_function_models.IMPURE
+    is_module = c_function_models.is_pure_module(module, recording.pure_packages)
+    return is_module and known not in c_function_models.IMPURE
 
 
 def is_stateful(module: str) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from hybridflow import spans
+from hybridflow import code_traits, spans
 from hybridflow.core import transaction
 from hybridflow.core.call_binding import Binder
 from hybridflow.errors import TraceEnd, TraceError, user_location
@@ -349,7 +349,8 @@ class Tracer:
 
         def observing(trace: Trace, values: Any) -> Block:
             nonlocal recording  # a run that begins anew is recorded anew
-            recording = _trace_session().GuardBuilder(self._options.name)
+            is_step = "a step" in code_traits.of_function(self._python)
+            recording = _trace_session().GuardBuilder(self._options.name, is_step)
             trace.live_arrays = recording.live
             trace.guard_builder = recording
             trace.extent_finder = extent_of

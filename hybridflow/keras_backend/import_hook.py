@@ -30,16 +30,21 @@ _CHOOSING = {
 def install() -> None:
     """Let the backend that is called ``hybridflow`` exist, and be the one unless another was chosen.
 
-    Raises ImportError where Keras was imported before, with another backend, or is of a version that is not supported.
+    Raises ImportError where Keras is not there, or was imported before, with another backend.
     """
+    is_there = any(isinstance(finder, _Finder) for finder in sys.meta_path)
     keras = sys.modules.get("keras.src.backend.config")
-    if keras is not None:
-        if keras.backend() == NAME:
-            return
+    if keras is not None and (keras.backend() != NAME or (not is_there and "keras" in sys.modules)):
         raise ImportError("import hybridflow.keras_backend before keras: Keras has chosen its backend already.")
-    os.environ.setdefault("KERAS_BACKEND", NAME)
-    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Finder())
+    if keras is None and importlib.util.find_spec("keras") is None:
+        raise ImportError("Keras is not installed: pip install 'hybridflow[keras]'.")
+    if not os.environ.get("KERAS_BACKEND"):
+        os.environ["KERAS_BACKEND"] = NAME
+    if is_there:
+        return
+    for name in [name for name in sys.modules if name.startswith("keras.")]:
+        del sys.modules[name]  # what an import left that failed for want of the hook
+    sys.meta_path.insert(0, _Finder())
 
 
 def _check_version() -> None:
@@ -145,7 +150,20 @@ def _leave_operators(module: ModuleType) -> None:
     module.KerasTensor.__array_ufunc__ = None
 
 
+def _let_layers_of_data_compute(module: ModuleType) -> None:
+    """Let what preprocessing layers compute with be this backend."""
+    known: Callable[[Any, str], Any] = module.DynamicBackend.__getattr__
+
+    def get(self: Any, name: str) -> Any:
+        if vars(self).get("_backend") == NAME:
+            return getattr(module.backend_module, name)
+        return known(self, name)
+
+    module.DynamicBackend.__getattr__ = get
+
+
 _COMPLETED: dict[str, Callable[[ModuleType], None]] = {
     "keras.src.backend.common.variables": _know_symbolic_extents,
     "keras.src.backend.common.keras_tensor": _leave_operators,
+    "keras.src.utils.backend_utils": _let_layers_of_data_compute,
 }

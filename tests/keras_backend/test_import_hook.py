@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from hybridflow.keras_backend import import_hook
 from tests.support.paths import ROOT
 
 CHOICE = """
@@ -38,18 +37,23 @@ def written(folder: Path, layer: str, version: str | None = None) -> None:
         (info / "METADATA").write_text(f"Name: keras\nVersion: {version}\n", encoding="utf-8")
 
 
-def said(folder: Path, program: str) -> str:
+def said(folder: Path, program: str, backend: str = "hybridflow") -> str:
     paths = os.pathsep.join([str(folder), str(ROOT)])
-    environment = {**os.environ, "PYTHONPATH": paths, "KERAS_BACKEND": "hybridflow"}
+    environment = {**os.environ, "PYTHONPATH": paths, "KERAS_BACKEND": backend}
     done = subprocess.run(
-        [sys.executable, "-S", "-c", textwrap.dedent(program)], capture_output=True, text=True, env=environment
+        [sys.executable, "-S", "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=600,
     )
     return done.stdout + done.stderr
 
 
+IMPORT_HOOK = str(ROOT / "hybridflow" / "keras_backend" / "import_hook.py")
 HOOK = f"""
 import importlib.util, sys
-spec = importlib.util.spec_from_file_location("import_hook", {import_hook.__file__!r})
+spec = importlib.util.spec_from_file_location("import_hook", {IMPORT_HOOK!r})
 hook = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(hook)
 hook._HERE = "ours"
@@ -96,3 +100,19 @@ def test_keras_that_was_imported_before_is_refused(tmp_path: Path) -> None:
     program = "import sys, types\nconfig = types.ModuleType('config')\nconfig.backend = lambda: 'jax'\n"
     program += "sys.modules['keras.src.backend.config'] = config\n" + HOOK
     assert "import hybridflow.keras_backend before keras" in said(tmp_path, program)
+
+
+def test_an_import_that_failed_before_does_not_matter(tmp_path: Path) -> None:
+    written(tmp_path, CHOICE, "3.14.0")
+    program = "import sys, types\nconfig = types.ModuleType('config')\nconfig.backend = lambda: 'hybridflow'\n"
+    program += "sys.modules['keras.src.backend.config'] = config\n" + HOOK
+    assert said(tmp_path, program + "print('keras.src.backend.config' in sys.modules)") == "False\n"
+
+
+def test_an_empty_name_is_no_choice(tmp_path: Path) -> None:
+    written(tmp_path, CHOICE, "3.14.0")
+    assert said(tmp_path, HOOK + "import os\nprint(os.environ['KERAS_BACKEND'])", "") == "hybridflow\n"
+
+
+def test_what_to_install_without_keras(tmp_path: Path) -> None:
+    assert "pip install 'hybridflow[keras]'" in said(tmp_path, HOOK)

@@ -52,6 +52,9 @@ class Variable(KerasVariable, Operators):
     def _whole(self):
         return self.value
 
+    def _hf_variable(self):
+        return self._value
+
     @property
     def value(self):
         if in_stateless_scope():

@@ -5,8 +5,8 @@ class ExportArchive:
     """Refuses: a trained model is exported by hybridflow itself."""
 
     _WAY = (
-        "The hybridflow backend does not export through Keras. Use "
-        "`hf.saved.save(hf.function(lambda x: model(x)), path)`, or `hf.onnx`, instead."
+        "The hybridflow backend does not export through Keras. Use `hf.saved.save(hf.function(lambda x: model(x), "
+        'input_signature=[hf.TensorSpec([None, 8], "float32")]), path)` instead, with the shape of your inputs.'
     )
 
     def track(self, resource):

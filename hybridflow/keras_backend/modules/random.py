@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from keras.src.backend.config import floatx
 from keras.src.random.seed_generator import SeedGenerator, draw_seed, make_default_seed  # noqa: F401
 
@@ -38,13 +39,12 @@ def uniform(shape, minval=0.0, maxval=1.0, dtype=None, seed=None):
 def categorical(logits, num_samples, dtype="int32", seed=None):
     logits = convert_to_tensor(logits)
     drawn = hf.random.stateless_categorical(logits, _seed(seed), (num_samples,))
-    return convert_to_tensor(
-        hf.moveaxis(drawn, 0, -1) if drawn.shape[0] != logits.shape[0] or (drawn.shape[-1] != num_samples) else drawn,
-        dtype,
-    )
+    return convert_to_tensor(hf.moveaxis(drawn, 0, -1), dtype)
 
 
 def randint(shape, minval, maxval, dtype="int32", seed=None):
+    if all(isinstance(bound, (int, np.integer)) for bound in (minval, maxval)) and "int" in dtype:
+        return hf.random.stateless_randint(_extents(shape), _seed(seed), int(minval), int(maxval), dtype)
     drawn = uniform(shape, 0.0, 1.0, "float64", seed)
     low, high = convert_to_tensor(minval, "float64"), convert_to_tensor(maxval, "float64")
     return convert_to_tensor(hf.floor(drawn * (high - low)) + low, dtype)

@@ -7,13 +7,42 @@ import warnings
 import numpy as np
 from keras.src import backend, callbacks as callbacks_module, optimizers as optimizers_module, tree
 from keras.src.backend import config
-from keras.src.trainers import trainer as base_trainer
+from keras.src.trainers import epoch_iterator, trainer as base_trainer
 from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
-from keras.src.trainers.epoch_iterator import EpochIterator
+from keras.src.trainers.data_adapters.data_adapter import DataAdapter
 from keras.src.utils import traceback_utils
 from keras.src.utils.python_utils import pythonify_logs
 
 import hybridflow as hf
+from hybridflow import code_traits
+
+
+class _DatasetAdapter(DataAdapter):
+    """The batches of a dataset of hybridflow's, for Keras."""
+
+    batch_size = has_partial_batch = partial_batch_size = None
+
+    def __init__(self, dataset):
+        self._dataset = dataset
+
+    def get_numpy_iterator(self):
+        return self._dataset.as_numpy_iterator()
+
+    @property
+    def num_batches(self):
+        count = int(self._dataset.cardinality())
+        return count if count >= 0 else None
+
+
+class EpochIterator(epoch_iterator.EpochIterator):
+    """Keras's iterator over batches, which takes datasets of hybridflow, too."""
+
+    def __init__(self, x, y=None, sample_weight=None, *, class_weight=None, shuffle=False, **options):
+        if isinstance(x, hf.data.Dataset):
+            if y is not None or sample_weight is not None or class_weight is not None:
+                raise ValueError("A hf.data.Dataset yields (x, y) or (x, y, sample_weight): give them in its elements.")
+            x = _DatasetAdapter(x)
+        super().__init__(x, y, sample_weight, class_weight=class_weight, shuffle=shuffle, **options)
 
 
 class Trainer(base_trainer.Trainer):
@@ -61,6 +90,7 @@ class Trainer(base_trainer.Trainer):
     def _hf_compiled(self, step, together):
         """A function of the batches of one execution: ``together`` joins what their steps return."""
 
+        @code_traits.declare("a step")
         def on_batch(data):
             return step(data)
 
