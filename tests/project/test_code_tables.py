@@ -49,7 +49,8 @@ SAID = {module_name(path): traits_said(ast.parse(text)) for path, text in ASSIGN
 
 def test_modules_say_their_traits_ahead_of_imports_and_in_known_words() -> None:
     assert all(SAID.values())
-    assert {word for traits in SAID.values() for word in traits} == set(code_traits.MEANINGS)
+    of_functions = {"a step"}  # no module says it
+    assert {word for traits in SAID.values() for word in traits} | of_functions == set(code_traits.MEANINGS)
 
 
 @pytest.mark.parametrize("name", SAID)
@@ -123,7 +124,8 @@ def strings(tree: ast.AST, skipped: tuple[str, ...]) -> Iterator[ast.Constant]:
         yield from strings(child, skipped)
 
 
-NO_MODULES = ("hybridflow.h", "hybridflow.dataset", "hybridflow.safetensors")  # names of files, and a format
+# Names of files, a format, and what is not found without Keras.
+NO_MODULES = ("hybridflow.h", "hybridflow.dataset", "hybridflow.safetensors", "hybridflow.keras_backend.modules")
 
 
 def test_strings_that_name_modules_name_those_that_exist() -> None:
