@@ -399,6 +399,11 @@ class Extents(tuple):
         self.kind = kind
         return self
 
+    @property
+    def dtype(self) -> Any:
+        """That of the tensor, as programs see it."""
+        return as_dtype(self.kind)
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
