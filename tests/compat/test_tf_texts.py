@@ -44,12 +44,12 @@ def plain(value: Any) -> Any:
         return {"b": value.hex()}
     if isinstance(value, np.ndarray):
         return plain(value.tolist())
+    if isinstance(value, np.generic):
+        return plain(value.item())
     if isinstance(value, (str, bool, int, type(None))):
         return value
     if isinstance(value, (float, complex)):
         return repr(value)
-    if isinstance(value, np.generic):
-        return plain(value.item())
     if hasattr(value, "row_splits"):
         return {"ragged": plain(value.to_list()), "dtype": tf.as_dtype(value.dtype).name}
     if hasattr(value, "dense_shape"):

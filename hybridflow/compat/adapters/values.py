@@ -26,6 +26,9 @@ from hybridflow.errors import ArgumentError, DTypeError, TraceError
 UNSET: Any = object()  # an argument that was not given, where None is a value
 
 
+_NUMPY_ATTRIBUTES = frozenset(("alignment", "byteorder", "char", "itemsize", "kind", "num", "str", "type"))
+
+
 @tf_export("dtypes.DType", "DType")
 class DType:
     """A dtype with TensorFlow's attributes; equal to NumPy's, and taken wherever that is."""
@@ -44,9 +47,9 @@ class DType:
         return self.dtype.type
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name == "dtype":
-            raise AttributeError(name)
-        return getattr(self.dtype, name)  # kind, itemsize and the others of NumPy's
+        if name not in _NUMPY_ATTRIBUTES:
+            raise AttributeError(f"{self!r} has no attribute {name!r}")
+        return getattr(self.dtype, name)
 
     @property
     def base_dtype(self) -> DType:
