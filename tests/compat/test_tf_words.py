@@ -27,6 +27,8 @@ WORDS: dict[str, Any] = {
     "<tf.Variable 'w:0' shape=(2,) dtype=float32, numpy=array([1., 2.], dtype=float32)>": lambda: tf.Variable(
         [1.0, 2.0], name="w"
     ),
+    "<tf.Tensor: shape=(), dtype=string, numpy=b'hi'>": lambda: tf.constant("hi"),
+    "<tf.Tensor: shape=(2,), dtype=string, numpy=array([b'a', b'bc'], dtype=object)>": lambda: tf.constant(["a", "bc"]),
     "TensorShape([3])": lambda: tf.ones([2, 3]).shape[1:],
     "TensorShape([])": lambda: tf.ones([]).shape,
     "TensorSpec(shape=(None,), dtype=tf.int32, name=None)": lambda: tf.TensorSpec([None], tf.int32),
@@ -49,6 +51,7 @@ def test_repr(words: str) -> None:
 
 def test_str_and_format() -> None:
     assert str(tf.constant([[1.0, 2.0]])) == "tf.Tensor([[1. 2.]], shape=(1, 2), dtype=float32)"
+    assert str(tf.constant(["a"])) == "tf.Tensor([b'a'], shape=(1,), dtype=string)"
     assert f"{tf.constant(1.5):.3f}" == "1.500" and f"{tf.constant([1, 2])}" == "[1 2]"
     assert str(tf.ones([2, 3]).shape) == "(2, 3)" and str(tf.float32) == "<dtype: 'float32'>"
 

@@ -20,6 +20,7 @@ from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.donated_tensor import DonatedTensor
 from hybridflow.core.layer_context import mask_of
 from hybridflow.core.lazy_tensor import LazyTensor
+from hybridflow.core.string_tensor import StringTensor
 from hybridflow.layers.keras_tensor import Symbol
 from hybridflow.models.functional import Functional
 from hybridflow.models.trainer import Trainer
@@ -99,6 +100,8 @@ def _replace() -> None:
         (hf.Tensor, "__str__", _str),
         (hf.Tensor, "__format__", _format),
         (hf.Variable, "__repr__", _repr_of_variable),
+        (StringTensor, "__repr__", _repr_of_texts),
+        (StringTensor, "__str__", _str_of_texts),
         (SymbolicTensor, "__repr__", _repr_of_symbolic),
         (Symbol, "__repr__", _repr_of_symbol),
         (hf.layers.Layer, "__repr__", _repr_of_layer),
@@ -263,6 +266,22 @@ def _repr(x: Any) -> str:
 
 def _str(x: Any) -> str:
     return f"tf.Tensor({_numpy_text(x, str)}, shape={_shape_text(x.shape)}, dtype={x.dtype.name})"
+
+
+def _repr_of_texts(x: Any) -> str:
+    return f"<tf.Tensor: shape={_shape_text(x.shape)}, dtype=string, numpy={_text_of_texts(x, repr)}>"
+
+
+def _str_of_texts(x: Any) -> str:
+    return f"tf.Tensor({_text_of_texts(x, str)}, shape={_shape_text(x.shape)}, dtype=string)"
+
+
+def _text_of_texts(x: Any, how: Callable[[Any], str]) -> str:
+    if not x.is_known:
+        return "..."
+    value = x.numpy()
+    text = how(value)
+    return f"\n{text}" if "\n" in text else text
 
 
 def _format(x: Any, spec: str) -> str:
