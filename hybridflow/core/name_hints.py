@@ -277,7 +277,6 @@ logcumsumexp: hf.cumlogsumexp(x, axis)
 logit: hf.special.logit(x)
 logspace: 10.0 ** hf.linspace(start, stop, num)
 long: x.astype(hf.int64)
-lookup: a dict of Python before the tensors, or hf.take(table, indices)
 lstsq: hf.linalg.lstsq(a, b)
 make_jaxpr: f.ir(*args) of an hf.function
 make_tensor_proto: hf.checkpoint.save_arrays(path, {"x": x})
@@ -430,7 +429,6 @@ space_to_depth: hf.reshape and hf.permute_dims
 spacing: hf.nextafter(hf.abs(x), hf.inf) - hf.abs(x)
 stop_gradients: hf.stop_gradient(x)
 str_: lists of Python, or elements of hf.data.Dataset; tensors hold numbers
-strings: numpy.strings, and hf.asarray of what comes of it; tensors hold numbers
 sub: hf.subtract(x, y)
 svd: hf.linalg.svd(x)
 swapaxes: hf.moveaxis(x, source, destination), or x.mT
@@ -880,7 +878,6 @@ BatchNorm: hf.layers.BatchNormalization()
 BatchNorm2d: hf.layers.BatchNormalization()
 Conv1d: hf.layers.Conv1D(filters, size)
 Conv2d: hf.layers.Conv2D(filters, size)
-Hashing: numbers of your own, and hf.layers.CategoryEncoding
 LayerNorm: hf.layers.LayerNormalization()
 Linear: hf.layers.Dense(units)
 MaxPool2d: hf.layers.MaxPool2D(size)
@@ -888,8 +885,6 @@ Module: hf.Module, or hf.layers.Layer
 MultiheadAttention: hf.layers.MultiHeadAttention(heads, width)
 Parameter: hf.Variable(value), or layer.add_weight(shape)
 Sequential: hf.Sequential(layers)
-StringLookup: a dict of Python in dataset.map; tensors hold numbers
-TextVectorization: Python in dataset.map; tensors hold numbers
 experimental: hf.layers itself
 """
 

@@ -46,7 +46,18 @@ def names_strings(dtype: object) -> bool:
 
 
 class StringTensor(Tensor):
-    """A tensor of texts, each of them bytes; ``hf.strings.constant`` makes one."""
+    """A tensor of texts, each of them bytes; ``hf.strings.constant`` makes one.
+
+    Args:
+        *args: none: the class cannot be called.
+        **kwargs: none.
+
+    Raises:
+        ArgumentTypeError: where it is called.
+
+    >>> type(hf.strings.constant(["a", "b"]))
+    <class 'hybridflow.core.string_tensor.StringTensor'>
+    """
 
     __slots__ = ("_symbolic",)
     _symbolic: Tensor | None  # the codes, where the texts are not known: in a trace

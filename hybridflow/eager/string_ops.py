@@ -19,7 +19,7 @@ from hybridflow.errors import DTypeError
 _MOVES = frozenset(
     (
         *("reshape", "broadcast", "transpose", "concat", "slice", "take", "take_along_axis", "reverse", "pad", "where"),
-        *("scatter_set", "stop_gradient", "after", "panels", "windows"),
+        *("scatter_set", "stop_gradient", "after", "windows"),
     )
 )
 Run = Callable[..., Any]  # ``dispatch.apply``

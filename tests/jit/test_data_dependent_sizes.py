@@ -344,10 +344,12 @@ def test_a_size_that_each_turn_of_a_loop_has_of_its_own_runs_eagerly() -> None:
         agree(hf.function(parts)(x, n), parts(x, n))
 
 
-def test_layers_and_models_refuse_them_while_they_are_made() -> None:
+def test_layers_of_functional_models_find_them_when_they_are_called() -> None:
     inputs = hf.layers.Input((4,))
-    with pytest.raises(errors.HybridflowError, match="selects"):
-        hf.layers.Lambda(lambda x: x[x > 0])(inputs)
+    model = hf.Model(inputs, hf.layers.Lambda(lambda x: x[x > 0])(inputs))
+    for rows in (2, 3):
+        x = hf.asarray(RNG.standard_normal((rows, 4)).astype("f4"))
+        agree(model(x), x[x > 0])
 
 
 def test_a_signature_may_be_declared() -> None:

@@ -1039,13 +1039,20 @@ def test_decorators_in_the_wrong_order(kind):
         hf.function(kind(lambda x: x))
 
 
-@pytest.mark.parametrize("array", [np.array(["a"]), np.array([object()]), np.datetime64("2020")])
+@pytest.mark.parametrize("array", [np.array(["2020"], "M8[Y]"), np.datetime64("2020")])
 def test_arrays_of_other_dtypes(array):
     @hf.function
     def f(x, y):
         return x + y
 
     with pytest.raises(hf.errors.DTypeError, match=r"\[f\] y is an array of dtype .* not supported"):
+        f(hf.ones(1), array)
+
+
+@pytest.mark.parametrize("array", [np.array(["a"]), np.array([object()])])
+def test_texts_are_no_numbers(array):
+    f = hf.function(lambda x, y: x + y)
+    with pytest.raises((hf.errors.DTypeError, hf.errors.ArgumentTypeError)):
         f(hf.ones(1), array)
 
 

@@ -65,7 +65,7 @@ def serialize_tensor(tensor: Any, name: str | None = None) -> Any:
 
 @tf_export("io.parse_tensor")
 def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Any:
-    """``tf.io.parse_tensor``: of what ``serialize_tensor`` gives, here and in TensorFlow.  Raises DataError for other
+    """``tf.io.parse_tensor``: of what ``serialize_tensor`` gives, here and in TensorFlow.  Raises InvalidArgumentError for other
     bytes."""
     record = as_strings(serialized, "parse_tensor").numpy()
     try:
@@ -84,7 +84,9 @@ def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Any
         texts = [value for number, _, value in fields(record) if number == 8]
         return hf.reshape(hf.strings.constant(texts), extents)
     if not isinstance(content, bytes) or len(content) != wanted.size * int(np.prod(extents, dtype=np.int64)):
-        raise DataError("parse_tensor", f"the bytes are not those of a tensor of the shape {tuple(extents)}.")
+        raise InvalidArgumentError(
+            "parse_tensor", f"the bytes are not those of a tensor of the shape {tuple(extents)}."
+        )
     return hf.asarray(np.frombuffer(content, wanted.dtype).reshape(extents).copy())
 
 
