@@ -65,8 +65,7 @@ def serialize_tensor(tensor: Any, name: str | None = None) -> Any:
 
 @tf_export("io.parse_tensor")
 def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Any:
-    """``tf.io.parse_tensor``: of what ``serialize_tensor`` gives, here and in TensorFlow.  Raises InvalidArgumentError for other
-    bytes."""
+    """``tf.io.parse_tensor``: of what ``serialize_tensor`` gives.  Raises InvalidArgumentError for other bytes."""
     record = as_strings(serialized, "parse_tensor").numpy()
     try:
         parts = {number: value for number, _, value in fields(record)}
