@@ -220,13 +220,20 @@ def test_future_statements_hold(tmp_path: Path) -> None:
     assert_same(IDENTITY.code(module.f.__code__), module.f.__code__)
 
 
+def modules_below(package: pkgutil.ModuleInfo) -> Iterator[pkgutil.ModuleInfo]:
+    """All modules of a package, at any depth."""
+    if package.ispkg:
+        yield from pkgutil.walk_packages(importlib.import_module(package.name).__path__, f"{package.name}.")
+
+
 @pytest.mark.parametrize(
     "module",
     [argparse, dataclasses, collections, textwrap, json.decoder, enum, typing, inspect, unittest.mock, asyncio.tasks]
     + [
         importlib.import_module(found.name)
-        for found in pkgutil.walk_packages(hf.__path__, "hybridflow.")
-        if not found.name.startswith("hybridflow.keras_backend")  # which Keras alone imports, in an order of its own
+        for package in pkgutil.iter_modules(hf.__path__, "hybridflow.")
+        if package.name != "hybridflow.keras_backend"  # imports Keras, and makes it choose a backend
+        for found in [package, *modules_below(package)]
     ],
     ids=lambda module: module.__name__,
 )
