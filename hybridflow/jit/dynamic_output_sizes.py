@@ -23,6 +23,13 @@ class _Runs(threading.local):
     any = False
 
 
+class _Signature(inspect.Signature):
+    """A signature that begins with sizes, of which messages do not tell."""
+
+    def __str__(self) -> str:
+        return str(inspect.Signature(list(self.parameters.values())[1:]))
+
+
 class Sized:
     """A function of the user's with sizes as its first argument.  ``runs`` says whether its code ran, ``packs`` that
     lists in its results are to be unpacked, see ``dynamic_list.Packed``."""
@@ -40,7 +47,7 @@ class Sized:
         while self.parameter in signature.parameters:
             self.parameter += "_"
         sizes = inspect.Parameter(self.parameter, inspect.Parameter.POSITIONAL_ONLY)
-        self.__signature__ = signature.replace(parameters=[sizes, *parameters])
+        self.__signature__ = _Signature([sizes, *parameters])
 
     def __call__(self, sizes: _Sizes, /, *args: Any, **kwargs: Any) -> Any:
         self.runs.any = True

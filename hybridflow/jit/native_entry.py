@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hybridflow.compiler.ir.extents import LEAST, Dim, symbols
+from hybridflow.compiler.ir.extents import LEAST, symbols
 from hybridflow.compiler.ir.graph import Role
 from hybridflow.compiler.program import Slot
 from hybridflow.core import devices, pytree
@@ -165,8 +165,8 @@ def _call_elsewhere(
     reader = _Arguments(concrete, None)
     arguments, defaults = reader.of_call(binder, values, names)
     nodes = native.flatten_arguments(arguments)
-    has_numbers = any(isinstance(node, (native.IntArg, native.SameArg)) for node in nodes)
-    _require(not has_numbers, "an argument is an int that may have any value, and tensors lie on a GPU")
+    is_told_apart = any(isinstance(node, native.SameArg) for node in nodes)
+    _require(not is_told_apart, "it asks which tensors are one object, and some lie on a GPU")
     device = concrete.staged.device_for(reader.arguments)
     _require(isinstance(device, str), "its arguments lie on several devices", "move them to one")
     return native_call.NativeCall(
@@ -324,10 +324,9 @@ class _Arguments:
     def _number(self, key: NumberKey, index: int) -> native.Argument:
         if key.kind is float:
             return native.FloatArg(index)
-        extent = None if self._slots is None else self._slots[index].shape[0]
-        if not isinstance(extent, Dim):
-            raise _InPythonError("an argument is an int that may have any value, which is the extent of nothing")
-        return native.IntArg(extent, index)
+        if self._slots is None:
+            raise _InPythonError("an argument is an int that may have any value, and tensors lie on a GPU")
+        return native.IntArg(self._slots[index].shape[0], index)
 
 
 def _is_plain_namedtuple(kind: type) -> bool:

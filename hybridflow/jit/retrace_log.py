@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _MAX_RETRACES = 256  # retraces remembered per function
 _WARN_AT = 3  # retraces of one cause
+_FIXED_SIZES = "pass size= where an operation takes it, which gives one shape to all calls"
 _OUTSIDE = "value from outside"  # the kind of a cause that is no argument
 
 
@@ -136,7 +137,8 @@ def argument_cause(binder: Binder, new: Key, known: Iterable[Key]) -> Cause | No
 
 
 class RetraceLog:
-    """The retraces of one function.  No warning tells of an argument that is ``not_the_users``."""
+    """The retraces of one function.  An argument that is ``not_the_users`` holds the sizes that a program finds, and no
+    warning tells of it."""
 
     __slots__ = ("_counts", "_name", "last_at", "not_the_users", "records")
 
@@ -149,6 +151,9 @@ class RetraceLog:
 
     def add(self, cause: Cause, where: str | None, trace_ms: float, compile_ms: float, call: int) -> Retrace:
         """Record one retrace, and warn at the third of one cause, unless it cannot go on."""
+        is_users = self.not_the_users is None or not cause.argument.startswith(self.not_the_users)
+        if not is_users:
+            cause = cause._replace(argument="sizes that values decide", suggestion=_FIXED_SIZES)
         record = Retrace(
             self._name,
             where,
@@ -164,7 +169,7 @@ class RetraceLog:
         self.last_at = call
         if flags.logs("retrace"):
             print(f"[retrace] {record}", file=sys.stderr)
-        if self.not_the_users is not None and cause.argument.startswith(self.not_the_users):
+        if not is_users:
             return record
         counted = cause.argument, cause.kind
         self._counts[counted] = self._counts.get(counted, 0) + 1

@@ -267,11 +267,13 @@ def _match_open_int(f: Function, obj: ir.Value, expected: View, buffers: ir.Valu
     value = f.call("PyLong_AsLongLongAndOverflow", I64, obj, overflow)
     fits = f.b.and_(f.b.icmp_signed(">=", value, i64(LEAST)), f.b.icmp_signed("<=", value, i64(IntArg.MOST)))
     f.ret_if(f.b.not_(f.b.and_(f.eq(f.get(overflow, I32), i32(0)), fits)), i32(FAILS))
-    place = f.element(dims, expected.extent, I64)
+    f.set(f.element(buffers, expected.input, PTR), obj)
+    with f.b.if_then(f.b.icmp_signed(">=", expected.extent, i64(0))):  # which is known
+        f.ret(f.b.select(f.eq(expected.extent, value), i32(HOLDS), i32(FAILS)))
+    place = f.element(dims, f.b.sub(i64(-1), expected.extent), I64)
     known = f.get(place, I64)
     with f.b.if_then(f.b.icmp_signed("<", known, i64(0))):
         f.set(place, value)
-    f.set(f.element(buffers, expected.input, PTR), obj)
     f.ret(f.b.select(f.eq(f.get(place, I64), value), i32(HOLDS), i32(FAILS)))
 
 

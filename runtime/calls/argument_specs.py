@@ -16,7 +16,7 @@ from typing import Any, Union
 
 import numpy as np
 
-from hybridflow.compiler.program import Dim, Extent
+from hybridflow.compiler.program import Extent
 from hybridflow.quick_dataclasses import dataclass
 from hybridflow.runtime.dtypes import canonical
 from hybridflow.runtime.native import object_layout
@@ -65,9 +65,10 @@ class FloatArg:
 
 @dataclass(frozen=True)
 class IntArg:
-    """A Python int from 2 to ``MOST``: to the program an input of the shape ``(extent, 0)``, which it does not read."""
+    """A Python int from 2 to ``MOST`` that is ``extent``: to the program an input of the shape ``(extent, 0)``, which
+    it does not read."""
 
-    extent: Dim
+    extent: Extent
     input: int
 
     MOST = 2**31 - 1
@@ -171,7 +172,7 @@ def item(
             unlike=0,
         )
     if isinstance(argument, IntArg):
-        return OPEN_INT.pack(input=argument.input, extent=-1 - extents([argument.extent])[0])
+        return OPEN_INT.pack(input=argument.input, extent=extents([argument.extent])[0])
     if isinstance(argument, SameArg):
         inputs = [node.input if isinstance(node, TensorArg) else None for node in nodes]
         return SAME_OBJECT.pack(node=inputs.index(argument.input))

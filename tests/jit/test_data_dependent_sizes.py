@@ -362,6 +362,45 @@ def test_a_signature_may_be_declared() -> None:
         agree(positive(x), x[x > 0])
 
 
+def test_sizes_that_equal_others_are_found_natively() -> None:
+    @hf.function
+    def like_another(x: Any, weights: Any) -> Any:
+        y = x[x > 0]
+        return y * weights if y.shape[0] == weights.shape[0] else y
+
+    @hf.function
+    def like_its_own(x: Any) -> Any:
+        y = hf.concat([x, x[:1]])
+        y = y[y > 0]
+        return y[1:] + x if y.shape[0] == x.shape[0] + 1 else y
+
+    weights = hf.asarray(np.arange(4.0))
+    for step in range(3):
+        for x in (np.array([1.0, 2.0, 3.0, 4.0, -1.0]), np.array([5.0, -1.0, 2.0]), np.arange(1.0, 5.0)):
+            x = hf.asarray(x + step / 4)
+            kept = x.numpy()[x.numpy() > 0]
+            np.testing.assert_array_equal(like_another(x, weights), kept * weights if len(kept) == 4 else kept)
+            twice = np.append(kept, kept[0])
+            np.testing.assert_array_equal(like_its_own(x), twice[1:] + x if len(kept) == len(x) else twice)
+    for function in (like_another, like_its_own):
+        assert [row["in Python since"] for row in function.signatures() if row["in Python since"]] == []
+
+
+def test_messages_say_nothing_of_sizes_as_arguments() -> None:
+    @hf.function
+    def positive(x: Any) -> Any:
+        return x[x > 0]
+
+    for k in (3, 4):
+        positive(hf.asarray(np.arange(k, dtype="f4")))
+    for call in (positive, positive.explain):
+        with pytest.raises(TypeError, match=r"the signature is positive\(x: Any\)|missing"):
+            call()
+    causes = {retrace.argument for retrace in positive.retraces()}
+    assert causes <= {"sizes that values decide", "x"}
+    assert "sizes that values decide" in causes
+
+
 def test_programs_of_the_last_sizes_can_be_looked_at() -> None:
     f = hf.function(lambda x: hf.exp(x[x > 0]))
     x = hf.asarray(WHOLE[0])
