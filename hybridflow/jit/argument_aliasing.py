@@ -7,10 +7,28 @@ only whose tensors are as many objects as those of its own call; other calls get
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+from hybridflow.core.context import current
 from hybridflow.core.tensor import Tensor
 from hybridflow.jit.cache_key import IdentityKey, Key, LeafKey, SameKey, TensorKey
+
+
+class AliasRule(NamedTuple):
+    """When it matters to a program which of its arguments are one tensor: always, if it ``depends_on_identity``, where
+    ``captured`` are the ids of the tensors from outside; with open extents (``is_open``) under tapes."""
+
+    depends_on_identity: bool
+    captured: frozenset[int]
+    is_open: bool
+
+    def key(self, key: Key, leaves: Sequence[Any]) -> Key | None:
+        """The key of what answers a call with these leaves and the program's ``key``; None where the program does."""
+        if self.depends_on_identity:
+            return aliased_key(key, leaves, self.captured)
+        if self.is_open and current.tapes:
+            return aliased_key(key, leaves)  # to a tape it is one value, so it has one type
+        return None
 
 
 def aliased_key(key: Key, leaves: Sequence[Any], captured: frozenset[int] = frozenset()) -> Key | None:

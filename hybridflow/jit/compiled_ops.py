@@ -86,7 +86,7 @@ def compile_taped_call(
         return None  # a variable, a value from outside, arguments in another order
     if len(graph.outputs) != 1 or graph.outputs[0].is_parameter or not _is_smooth(graph):
         return None
-    if concrete.staged.trace.custom_vjps or concrete.depends_on_identity:
+    if concrete.staged.trace.custom_vjps or concrete.aliases.depends_on_identity:
         return None
     call = native_call_for(concrete, None, binder, args, kwargs, repeats=True)
     return (call, graph) if isinstance(call, NativeCall) else None

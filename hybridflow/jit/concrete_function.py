@@ -36,7 +36,7 @@ from hybridflow.errors import (
     user_location,
 )
 from hybridflow.guards.attribute_writes import AttributeWrites
-from hybridflow.jit import argument_aliasing
+from hybridflow.jit.argument_aliasing import AliasRule
 from hybridflow.jit.cache_key import (
     IdentityKey,
     Key,
@@ -71,16 +71,21 @@ class ConcreteFunction:
 
     ``graph`` is what was traced; ``variables`` are those it reads or assigns; ``plan`` says where each leaf of the
     result comes from, and ``results`` how they are nested; ``setting`` sets attributes, where the body does: then the
-    results are what it takes.  ``donation`` is what calls give up, None if nothing.  ``trace_ms`` and ``compile_ms``
-    are what it cost to make.
+    results are what it takes.  ``donation`` is what calls give up, None if nothing.  ``conditions`` are extents that
+    are 0 or more in all calls that it serves, ``aliases`` says when it matters which arguments are one tensor, and
+    ``holds_objects`` whether it keeps objects of the user's alive: results that are not tensors, custom gradients.
+    ``trace_ms`` and ``compile_ms`` are what it cost to make.
     """
 
     __slots__ = (
         "__weakref__",
         "_binder",
-        "captured",
+        "aliases",
         "compile_ms",
+        "conditions",
         "donation",
+        "graph",
+        "holds_objects",
         "is_open",
         "key",
         "known",
@@ -110,15 +115,17 @@ class ConcreteFunction:
         self.known = ConcreteArguments(binder, key, leaves)
         self.plan, self.results, self.setting = plan, results, setting
         self.tensor_leaves = tuple(k for k, leaf in enumerate(key.leaves) if isinstance(leaf, (TensorKey, NumberKey)))
-        self.captured = frozenset(map(id, self.captures))
+        trace = staged.trace
+        self.graph: Graph = staged.graph
+        self.conditions: tuple[Extent, ...] = tuple(trace.assumptions.conditions)
         self.is_open = any(map(_is_open, key.leaves))
+        self.aliases = AliasRule(trace.depends_on_identity, frozenset(map(id, self.captures)), self.is_open)
+        self.holds_objects = bool(trace.custom_vjps or trace.functions) or any(
+            kind == VALUE and value_key(value) is None for kind, value in plan
+        )
         self.trace_ms = self.compile_ms = 0.0
         # The concrete function for open extents that are 0 or 1, or dicts in another order: set by the function.
         self.specialise: Callable[..., ConcreteFunction] | None = None
-
-    @property
-    def graph(self) -> Graph:
-        return self.staged.graph
 
     @property
     def executable(self) -> Any:
@@ -133,11 +140,6 @@ class ConcreteFunction:
     def captures(self) -> tuple[Tensor, ...]:
         """The tensors from outside that the program reads."""
         return tuple(source for source in self.staged.sources if isinstance(source, Tensor))
-
-    @property
-    def depends_on_identity(self) -> bool:
-        """Whether the program may depend on which tensors are one object: see ``aliases``."""
-        return self.staged.trace.depends_on_identity
 
     @property
     def arguments(self) -> list[tuple[str, str]]:
@@ -175,17 +177,6 @@ class ConcreteFunction:
             return TensorSpec((), int64 if kind == EXTENT else float64)
         return value
 
-    @property
-    def holds_objects(self) -> bool:
-        """Whether it keeps objects of the user's alive: results that are not tensors, custom gradients."""
-        plan = any(kind == VALUE and value_key(value) is None for kind, value in self.plan)
-        return plan or bool(self.staged.trace.custom_vjps) or bool(self.staged.trace.functions)
-
-    @property
-    def conditions(self) -> tuple[Extent, ...]:
-        """Extents that are 0 or more in all calls that the program serves."""
-        return tuple(self.staged.trace.assumptions.conditions)
-
     def fits(self, leaves: Sequence[Any]) -> bool:
         """Whether argument leaves of its key have extents that it was traced for."""
         if not self.is_open:
@@ -215,15 +206,6 @@ class ConcreteFunction:
             if source is not None:
                 sizes.setdefault(source[0], (actual - source[2]) // source[1])
         return sizes
-
-    def aliased_key(self, key: Key, leaves: Sequence[Any]) -> Key | None:
-        """The key of what answers a call with these leaves and this function's key, where which of them are one tensor
-        matters; None where this answers it."""
-        if self.depends_on_identity:
-            return argument_aliasing.aliased_key(key, leaves, self.captured)
-        if self.is_open and current.tapes:
-            return argument_aliasing.aliased_key(key, leaves)  # to a tape it is one value, so it has one type
-        return None
 
     def call_leaves(self, leaves: Sequence[Any]) -> Any:
         """Run with argument leaves that are known to fit."""
@@ -268,8 +250,8 @@ class ConcreteFunction:
 
     def compile_for(self, leaves: Sequence[Any]) -> None:
         """Compile for the device on which a call with these argument leaves runs."""
-        tensors = [leaves[k] for k in self.tensor_leaves]
-        device = self.staged.device_for(leaf if isinstance(leaf, Tensor) else None for leaf in tensors)
+        arguments = [leaves[k] for k in self.tensor_leaves]
+        device = self.staged.device_for([leaf if isinstance(leaf, Tensor) else None for leaf in arguments])
         self.staged.compile(device, giving=self.donation is not None and not current.tapes)
 
     def assemble(self, outputs: Sequence[Tensor], arguments: Sequence[Tensor] = ()) -> Any:
@@ -311,7 +293,7 @@ class ConcreteFunction:
         """The concrete function for leaves that fit: this one, or another of the same function."""
         keys = tuple(k.for_shape(x.shape) if isinstance(k, TensorKey) else k for k, x in zip(self.key.leaves, leaves))
         exact = Key(structure, keys)
-        key = self.aliased_key(exact, leaves) or exact
+        key = self.aliases.key(exact, leaves) or exact
         traced = any(isinstance(leaf, SymbolicTensor) for leaf in leaves)  # then the trace that goes on sees whether
         if key == self.key and (traced or self.fits(leaves)):
             return self

@@ -207,7 +207,7 @@ class Function(Dispatcher, Generic[P, R]):
                 concrete = variant.concrete
                 arguments = [x for x in inputs if x is not None]
                 if concrete.is_open and len(set(map(id, arguments))) < len(arguments):
-                    return None  # see ``ConcreteFunction.aliased_key``
+                    return None  # see ``AliasRule``
                 self._cache.note_use(variant)
                 variant.python_calls += 1
                 return (concrete.call_tensors(arguments),)

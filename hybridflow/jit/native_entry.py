@@ -106,7 +106,7 @@ def _native_call_for(
     nodes = list(native.flatten_arguments(arguments))
     device = concrete.staged.device_for(reader.arguments)
     _require(device == devices.CPU, "its arguments and variables lie on several devices", "move them to one")
-    if concrete.depends_on_identity:
+    if concrete.aliases.depends_on_identity:
         pairs = len(reader.tensors) * (len(reader.tensors) + len(concrete.captures))
         _require(pairs <= MAX_COMPARED and len(nodes) <= MAX_COMPARED, _TELLS_APART, "do without `is` and id()")
     return native_call.NativeCall(
@@ -119,7 +119,7 @@ def _native_call_for(
         results=_result(concrete, nodes),
         minimums=_minimums(nodes),
         conditions=concrete.conditions,
-        apart=concrete.depends_on_identity,
+        apart=concrete.aliases.depends_on_identity,
         repeats=is_told or (repeats and not program.exchanges),  # whoever is called in Python says what is wrong
     )
 
@@ -161,7 +161,7 @@ def _call_elsewhere(
 ) -> native_call.NativeCall:
     """For calls with tensors of a GPU: native code looks at guards and at how the arguments are nested, and Python at
     the types of the tensors."""
-    _require(not concrete.depends_on_identity, "it asks which tensors are one object, and some lie on a GPU")
+    _require(not concrete.aliases.depends_on_identity, "it asks which tensors are one object, and some lie on a GPU")
     reader = _Arguments(concrete, None)
     arguments, defaults = reader.of_call(binder, values, names)
     nodes = native.flatten_arguments(arguments)
@@ -202,7 +202,7 @@ class _Elsewhere:
                 if len(self._known) < self.MOST_KNOWN:
                     self._known.add(seen)
             if self._concrete.is_open and current.tapes:
-                return NotImplemented  # see ``ConcreteFunction.aliased_key``
+                return NotImplemented  # see ``AliasRule``
             return self._concrete.call_tensors(arguments)
         except BaseException as error:
             raise of_user(error)  # noqa: B904  # the very error
@@ -371,7 +371,7 @@ def _captures(concrete: ConcreteFunction, nodes: Sequence[native.Argument]) -> l
             array = source._array
             _require(isinstance(array, np.ndarray), "a captured tensor lies on another device than the arguments")
             if not (array.flags.c_contiguous and array.flags.aligned):
-                _require(not concrete.depends_on_identity, _TELLS_APART)  # which goes by the place in memory
+                _require(not concrete.aliases.depends_on_identity, _TELLS_APART)  # which goes by the place in memory
                 array = array.copy()
             captures.append(native_call.ConstantInput(i, array))
     return captures

@@ -116,7 +116,7 @@ class Tracer:
         """The trace of a key that is known to answer a call, whose arguments may be one tensor."""
         leaves, key = request
         while (variant := self._cache.lookup(key, leaves)) is not None:
-            aliased = variant.concrete.aliased_key(key, leaves)
+            aliased = variant.concrete.aliases.key(key, leaves)
             if aliased is None:
                 break
             key = aliased
@@ -263,7 +263,7 @@ class Tracer:
                 if aliased is None:
                     raise
             else:
-                aliased = variant.concrete.aliased_key(key, leaves)
+                aliased = variant.concrete.aliases.key(key, leaves)
                 if aliased is None:
                     return variant
             key = aliased
@@ -280,7 +280,7 @@ class Tracer:
                 variant = self._trace(key, leaves, fail_on_specialization)
             started = time.perf_counter()
             concrete = variant.concrete
-            if concrete.aliased_key(key, leaves) is None:  # or it is not what will run
+            if concrete.aliases.key(key, leaves) is None:  # or it is not what will run
                 with spans.span(f"compile {self._options.name}", "compile"):
                     concrete.compile_for(leaves)
             concrete.compile_ms = (time.perf_counter() - started) * 1e3
