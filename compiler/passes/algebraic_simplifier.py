@@ -22,9 +22,9 @@ from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.ops.op_table import Kind
 from hybridflow.compiler.ops.value_ranges import bounds, decided_comparison
 from hybridflow.compiler.passes.affine_gathers import affine_gather_as_view
+from hybridflow.compiler.passes.matmul_rewrites import small_matmul_as_fma
 from hybridflow.compiler.passes.pattern_match import Apply, Match, Number, Value, find, op, splat
 from hybridflow.compiler.passes.rewriter import rewrite
-from hybridflow.compiler.passes.small_matmul_to_fma import small_matmul_as_fma
 from hybridflow.compiler.passes.view_composition import BROADCAST, compose_views
 
 

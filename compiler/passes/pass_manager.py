@@ -1,7 +1,8 @@
 """Running passes.  A pass is a named pure function ``Graph -> Graph``; all that surrounds it is here, once.
 
 A pass that changes nothing returns the very graph it was given, so that "changed" is a question of identity, which
-no pass can answer wrongly.  The driver verifies, dumps, times, and leaves passes out by name:
+no pass can answer wrongly.  What is done to a graph is done to the graphs inside of it first.
+The driver verifies, dumps, times, and leaves passes out by name:
 
     HF_SKIP=cse,fold    leave these passes out
     HF_DUMP=folder      write 00-step-input.ir, 01-step-simplify.ir, ... , one file per change
@@ -18,14 +19,53 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Union
+from typing import Any, Union
 
 from hybridflow import flags, spans
-from hybridflow.compiler.ir.graph import Graph
+from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.ir.text import to_text
 from hybridflow.compiler.ir.verify import RULES, STRUCTURE, verify
-from hybridflow.compiler.passes.subgraphs import everywhere
+from hybridflow.compiler.ops import Kind
 from hybridflow.errors import CompileError
+
+GraphPass = Callable[[Graph], Graph]
+
+
+def everywhere(function: GraphPass, graph: Graph) -> Graph:
+    """``function`` of ``graph``, after the same of each of its sub-graphs, innermost first.
+
+    A graph in which nothing changes stays the very same, and equal ones that are one object stay one.
+    """
+    return function(_inside(graph, function, {}))
+
+
+def _inside(graph: Graph, function: GraphPass, done: dict[Graph, Graph]) -> Graph:
+    if not [node for node in graph.nodes if node.op.kind is Kind.CONTROL]:
+        return graph
+
+    def changed(value: Any) -> Any:
+        if isinstance(value, Graph):
+            if value not in done:
+                done[value] = function(_inside(value, function, done))
+            return done[value]
+        if isinstance(value, tuple):
+            parts = tuple([changed(part) for part in value])
+            return value if all(a is b for a, b in zip(parts, value)) else parts
+        return value
+
+    new: dict[Node, Node] = {}
+    nodes = []
+    for old in graph.nodes:
+        attrs = old.attrs
+        if old.op.kind is Kind.CONTROL:
+            attrs_inside = {name: changed(value) for name, value in old.attrs.items()}
+            if any(attrs_inside[name] is not old.attrs[name] for name in attrs_inside):
+                attrs = attrs_inside
+        node = old
+        if attrs is not old.attrs or any(n in new for n in old.inputs):
+            node = new[old] = Node(old.op, [new.get(n, n) for n in old.inputs], attrs, old.type, old.where)
+        nodes.append(node)
+    return graph.rebuild(new, nodes) if new else graph
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,13 @@ from hybridflow.compiler.passes.constant_folding import fold
 from hybridflow.compiler.passes.control_flow_simplify import control
 from hybridflow.compiler.passes.cse import cse
 from hybridflow.compiler.passes.dce import dce
-from hybridflow.compiler.passes.filter_to_matmul import filters_to_matmul
 from hybridflow.compiler.passes.gather_sinking import sink_gathers
 from hybridflow.compiler.passes.integer_narrowing import narrow
+from hybridflow.compiler.passes.matmul_rewrites import filters_to_matmul, small_k_to_reductions
 from hybridflow.compiler.passes.overflow_check_elimination import overflow
 from hybridflow.compiler.passes.pad_sum_to_concat import sums_of_pads_to_concat
 from hybridflow.compiler.passes.pass_manager import Pass, Step, fix
 from hybridflow.compiler.passes.scan_deduplication import deduplicate_scans
-from hybridflow.compiler.passes.small_k_to_reduction import small_k_to_reductions
 from hybridflow.compiler.passes.split_complex import split_complex
 from hybridflow.compiler.passes.tile_and_fuse import tile_and_fuse
 from hybridflow.compiler.passes.tile_heights import GroupTileHeights, TileHeights

@@ -28,7 +28,7 @@ from hybridflow.jit.tensor_spec import TensorSpec, closed_spec
 from hybridflow.jit.trace_cache import Guards, Variant
 from hybridflow.jit.tracer import CallRequest, Options
 from hybridflow.jit.value_key import value_key
-from hybridflow.saved.structure_json import fits, unpacked
+from hybridflow.saved.format import fits, unpacked
 from hybridflow.tracing.compiled_trace import CompiledTrace
 from hybridflow.tracing.shape_env import ShapeEnv, conditions_hold
 from hybridflow.tracing.trace import Trace

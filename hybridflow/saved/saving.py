@@ -26,10 +26,9 @@ from hybridflow.jit.function import Function, function
 from hybridflow.jit.tensor_spec import TensorSpec
 from hybridflow.jit.value_key import ValueKey
 from hybridflow.module import Module
-from hybridflow.saved.format import DEFAULT, KIND, VERSION, WRITER
+from hybridflow.saved.format import DEFAULT, KIND, VERSION, WRITER, packed
 from hybridflow.saved.loading import Loaded
 from hybridflow.saved.shape_variants import shape_variants
-from hybridflow.saved.structure_json import packed
 from hybridflow.tracing.trace import State
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import llvmlite.ir as ir
 
 from hybridflow.compiler.program import LEAST
-from hybridflow.runtime.calls import symbolic_dims_code
 from hybridflow.runtime.calls.argument_specs import IntArg
 from hybridflow.runtime.calls.guard_steps_code import ERROR, FAILS, HOLDS, referent
 from hybridflow.runtime.calls.record_access import is_type, items
@@ -32,6 +31,8 @@ from hybridflow.runtime.native.ir_builder import (
 )
 from hybridflow.runtime.native.records import (
     CONSTANT,
+    DIM_STEP,
+    DIM_STEPS,
     EQUAL,
     FLOAT,
     HEAD,
@@ -55,7 +56,7 @@ _C_ORDER = 0  # NumPy's NPY_CORDER
 
 def define(module: Module, offsets: Offsets) -> None:
     """Add the functions to a module that has those of ``guard_steps_code`` and ``array_match_code``."""
-    symbolic_dims_code.define(module)
+    define_symbolic_dims(module)
     _same_key(module)
     _open_sequence(module)
     _open_mapping(module)
@@ -407,4 +408,33 @@ def _are_apart(module: Module) -> None:
         constant = CONSTANT.at(f, item).data
         with f.count(f.get(seen, I64)) as k:
             f.ret_if(f.eq(f.get(f.element(places, k, PTR), PTR), constant), FALSE)
+    f.ret(TRUE)
+
+
+def define_symbolic_dims(module: Module) -> None:
+    """i1 derive_dims(record, dims): fill the places of the array that arguments do not give; whether those that they
+    give are what they should be, and every number fits 64 bits."""
+    f = module.function("derive_dims", I1, PTR, PTR)
+    record, dims = f.args
+    head = HEAD.at(f, record)
+    steps = head.dim_steps
+    with f.count(head.dim_step_count) as i:
+        step = DIM_STEP.at(f, f.element(steps, f.b.mul(i, i64(DIM_STEP.size)), I64))
+        left, right = f.get(f.element(dims, step.left, I64), I64), f.local(I64, step.right)
+        with f.b.if_then(f.ne(step.is_place, i64(0))):
+            f.set(right, f.get(f.element(dims, f.get(right, I64), I64), I64))
+        op, other = step.op, f.get(right, I64)
+        target = f.element(dims, step.target, I64)
+        with f.b.if_then(f.eq(op, i64(DIM_STEPS["same"]))):
+            f.ret_if(f.ne(left, other), FALSE)
+        for name, operation in (("add", f.b.sadd_with_overflow), ("multiply", f.b.smul_with_overflow)):
+            with f.b.if_then(f.eq(op, i64(DIM_STEPS[name]))):
+                result = operation(left, other)
+                f.ret_if(f.b.extract_value(result, 1), FALSE)
+                f.set(target, f.b.extract_value(result, 0))
+        with f.b.if_then(f.eq(op, i64(DIM_STEPS["divide"]))):
+            f.ret_if(f.b.icmp_signed("<=", other, i64(0)), FALSE)
+            whole, rest = f.b.sdiv(left, other), f.b.srem(left, other)
+            below = f.b.icmp_signed("<", rest, i64(0))
+            f.set(target, f.b.select(below, f.b.sub(whole, i64(1)), whole))
     f.ret(TRUE)

@@ -1,7 +1,7 @@
 """The extents of a signature as native code finds them: read from arguments, or calculated from those.
 
 Native code keeps them in one array.  First come the symbols, then what the shapes of arguments name; the rest, and
-what lies between, is calculated by steps (see ``symbolic_dims_code``), each of which fills one place of the array.
+what lies between, is calculated by steps (see ``argument_match_code``), each of which fills one place of the array.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import hybridflow as hf
 from hybridflow import errors, layers
 from hybridflow.aot import cpu_level, library as making
 from hybridflow.aot.glue_code import NO_PROGRAM, NULL_POINTER, UNALIGNED, WRONG_CPU
-from hybridflow.aot.object_files import archive, undefined_symbols
+from hybridflow.aot.library import archive, undefined_symbols
 from hybridflow.cli import commands
 from hybridflow.compiler import target as targets
 from hybridflow.runtime.machine import host_target

@@ -28,8 +28,7 @@ from typing import Any, NamedTuple, Protocol
 
 from hybridflow.compiler.codegen.control.dispatch import Memory
 from hybridflow.compiler.codegen.control.host_tasks import load, load_host, load_stride, words_text
-from hybridflow.compiler.codegen.control.inline_control_flow import Inline, count_checks, is_inline
-from hybridflow.compiler.codegen.control.interrupt_poll import InterruptPoll
+from hybridflow.compiler.codegen.control.inline_control_flow import Inline, InterruptPoll, count_checks, is_inline
 from hybridflow.compiler.codegen.core.elements import MemoryPlace
 from hybridflow.compiler.codegen.core.emitter import Emitter
 from hybridflow.compiler.codegen.core.kernel_builder import KernelBuilder, Ref

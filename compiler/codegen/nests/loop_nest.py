@@ -14,10 +14,9 @@ from hybridflow.compiler.codegen.core.elements import Elements, MemoryPlace
 from hybridflow.compiler.codegen.core.emitter import Emitter
 from hybridflow.compiler.codegen.core.kernel_builder import KernelBuilder, Ref
 from hybridflow.compiler.codegen.core.llvm_values import Val
-from hybridflow.compiler.codegen.core.phase_memory import PhaseMemory
 from hybridflow.compiler.codegen.core.unit_ranges import UnitRanges
 from hybridflow.compiler.codegen.gpu.thread_group import ThreadGroup
-from hybridflow.compiler.codegen.nests.reduction import Fold, State
+from hybridflow.compiler.codegen.nests.reduction import Cells, Fold, State
 from hybridflow.compiler.index.index_expr import Index, IndexExpr, LoopVar
 from hybridflow.compiler.index.iteration_space import Space
 from hybridflow.compiler.ir.extents import Extent, aligned, larger
@@ -29,6 +28,41 @@ from hybridflow.compiler.loops.kernel import IsLeaf, Kernel, between
 from hybridflow.compiler.loops.schedule import Schedule
 from hybridflow.compiler.loops.tuning import LONG_REMAINDER, ON_STACK, VECTOR_BYTES
 from hybridflow.compiler.ops import Kind
+
+
+class PhaseMemory:
+    """Memory that the phases of a kernel share, for partial results and statistics.  ``size`` are the bytes so far."""
+
+    def __init__(self) -> None:
+        self.size: Extent = 0
+        self._results: dict[Node, Extent] = {}
+        self._partial: dict[tuple[int, tuple[Node, ...]], list[Extent]] = {}
+
+    def _reserve(self, nbytes: Extent) -> Extent:
+        offset = self.size
+        self.size = offset + aligned(nbytes, 64)
+        return offset
+
+    def result(self, code: KernelBuilder, node: Node, count: Extent) -> str:
+        """Where ``count`` elements of a node lie."""
+        if node not in self._results:
+            self._results[node] = self._reserve(count * node.dtype.itemsize)
+        return code.at("%shared", code.extent(self._results[node]), 1)
+
+    def partial(self, code: KernelBuilder, nodes: Sequence[Node], count: Extent, level: int = 0) -> Cells:
+        """``count`` states of the folds that these nodes are, of which there may be several levels."""
+        key = level, tuple(nodes)
+        known = self._partial.get(key)
+        offsets = iter(known or ())
+        areas = self._partial[key] = []
+        reserve: Callable[[Extent], Extent] = self._reserve if known is None else lambda nbytes: next(offsets)
+
+        def allocate(nbytes: Extent) -> str:
+            areas.append(reserve(nbytes))
+            return code.at("%shared", code.extent(areas[-1]), 1)
+
+        return Cells(code, allocate, [Fold(node) for node in nodes], count)
+
 
 _ROWS = "%rows"  # scratch memory for rows of elements
 NESTED = 32  # nodes of a kernel that may wait for each other

@@ -12,8 +12,7 @@ from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Role
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.loops import waves
-from hybridflow.compiler.loops.buffer_assignment import Plan, plan
-from hybridflow.compiler.loops.free_list import FreeList
+from hybridflow.compiler.loops.buffer_assignment import FreeList, Plan, plan
 from hybridflow.compiler.loops.plan_verifier import check_plan
 from hybridflow.compiler.loops.waves import MOST_BYTES, SMALL
 from hybridflow.compiler.ops import TABLE

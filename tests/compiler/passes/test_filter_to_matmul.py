@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hybridflow.compiler import target
-from hybridflow.compiler.passes.filter_to_matmul import LEAST_PLACES, filters_to_matmul
+from hybridflow.compiler.passes.matmul_rewrites import LEAST_PLACES, filters_to_matmul
 from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.flags import SKIP
 from hybridflow.runtime import cpu
