@@ -29,7 +29,7 @@ from hybridflow.compiler.program import INTERRUPT_POLL, INTERRUPTED, Check
 
 
 class InterruptPoll:
-    """Loops that look for interrupts (see ``loops.interrupt_checks``): the code at the end of their iterations, and what
+    """The code at the end of iterations of loops that look for interrupts (see ``loops.interrupt_checks``), and what
     one kernel has spent since it looked.  Made at the beginning of the kernel, which returns nothing.
 
     The process answers ``i32 hf_interrupted(ptr last)``: not 0 where the program is to end.  ``last`` is an i64 of the
