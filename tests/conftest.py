@@ -16,6 +16,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from hypothesis.internal.conjecture import providers as hypothesis_providers
 
 from hybridflow import flags
 from hybridflow.eager import fast_path
@@ -35,6 +36,8 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("same")
+# They would depend on the constants of all modules that happen to be imported, which take long to read.
+hypothesis_providers._get_local_constants = lambda: hypothesis_providers._local_constants  # type: ignore[assignment]
 
 
 def pytest_collectreport() -> None:
@@ -121,7 +124,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--part",
         default="",
         metavar="K/N",
-        help="of the tests that are not slow, the K-th of N parts, which the order deals out (default: all)",
+        help="of tests that depend on the interpreter, the K-th of N parts, which the order deals out (default: all)",
     )
     parser.addoption("--fuzz", type=int, default=120, metavar="N", help="number of random programs (default 120)")
     parser.addoption("--fuzz-seed", type=int, default=0, metavar="S", help="seed of the first random program")
@@ -129,7 +132,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 # Rooms about what the compiler makes, and about what operations and errors mean: none of that depends on the
 # interpreter, and it is enough to run them on one.  Whatever has to do with Python's objects, frames, source, threads
-# or processes runs on all; and so do the examples of all public functions (``test_docs``), for whatever else an
+# or processes may run on all; and so may the examples of all public functions (``test_docs``), for whatever else an
 # interpreter may break.  A module that is of another kind than its room says so: ``pytestmark = pytest.mark.code``, or
 # ``pytest.mark.every_python``.
 _ROOMS_OF_CODE = frozenset(

@@ -7,8 +7,9 @@ and dtypes.  Another seed draws others, and so does another version of Python: a
 by chance alone.  A test that looks at one name or file of the package in each case has the mark ``every_case``, and
 runs whole.  Where cases take long, or are very many, the mark ``sample(n, part)`` says other numbers.
 
-``--part K/N`` leaves the others of N parts to other versions of Python: the seed deals them out, and each test that is
-neither slow nor to run on every Python is in one.
+``--part K/N`` leaves the others of N parts to other versions of Python: the seed deals out the tests that depend on the
+interpreter, slow ones among them, and each is in one part.  Tests of code are left whole, and so are those that are to
+run on every Python.
 """
 
 from __future__ import annotations
@@ -96,11 +97,10 @@ def is_in_part(seed: int, test: str, part: str) -> bool:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     def runs(item: pytest.Item) -> bool:
-        if item.get_closest_marker("slow") is not None:
-            return not config.option.sample or has_its_turn(_key(config, item.nodeid))
-        if not config.option.part or item.get_closest_marker("every_python") is not None:
-            return True
-        return is_in_part(config.option.order_seed, item.nodeid, config.option.part)
+        marks = {mark.name for mark in item.iter_markers()}
+        if config.option.part and marks.isdisjoint(("code", "every_python")):
+            return is_in_part(config.option.order_seed, item.nodeid, config.option.part)
+        return not config.option.sample or "slow" not in marks or has_its_turn(_key(config, item.nodeid))
 
     left = [item for item in items if not runs(item)]
     if left:
