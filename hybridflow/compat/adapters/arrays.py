@@ -285,7 +285,11 @@ def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None =
 def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0, name: str | None = None) -> Any:
     """``tf.pad``."""
     pairs = [as_extents(pair) for pair in (list(operand(paddings)) if isinstance(paddings, Operators) else paddings)]
-    return hf.pad(operand(tensor), pairs, mode.lower(), constant_values)
+    x = operand(tensor)
+    if not isinstance(constant_values, Operators) or mode.upper() != "CONSTANT":
+        return hf.pad(x, pairs, mode.lower(), constant_values)
+    inside = hf.pad(hf.ones(x.shape, bool), pairs, "constant", False)
+    return hf.where(inside, hf.pad(x, pairs, "constant", 0), hf.astype(constant_values, x.dtype))
 
 
 @tf_export("gather")

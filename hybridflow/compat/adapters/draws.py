@@ -6,12 +6,14 @@ import enum
 from typing import Any
 
 import hybridflow as hf
+from hybridflow.compat.adapters import streams
 from hybridflow.compat.adapters.values import axes, extents, operand
 from hybridflow.compat.export import tf_export
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.context import suspended
 from hybridflow.errors import ArgumentError
 
+_generator: Any = None  # the global one, once it is asked for
 _streams: dict[int, Any] = {}  # of ops that were given a seed, since the global one was set
 
 
@@ -30,11 +32,13 @@ def generator_of(seed: Any) -> Any:
 @tf_export("random.set_seed")
 def set_seed(seed: int) -> None:
     """``tf.random.set_seed``."""
+    global _generator
     _streams.clear()
     hf.random.set_seed(int(seed))
+    _generator = None
 
 
-@tf_export("random.normal", "keras.random.normal")
+@tf_export("random.normal")
 def normal(
     shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, seed: Any = None,
     name: str | None = None,
@@ -43,7 +47,7 @@ def normal(
     return generator_of(seed).normal(extents(axes(shape)), mean, stddev, dtype)
 
 
-@tf_export("random.truncated_normal", "keras.random.truncated_normal")
+@tf_export("random.truncated_normal")
 def truncated_normal(
     shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, seed: Any = None,
     name: str | None = None,
@@ -52,7 +56,7 @@ def truncated_normal(
     return generator_of(seed).truncated_normal(extents(axes(shape)), mean, stddev, dtype)
 
 
-@tf_export("random.uniform", "keras.random.uniform")
+@tf_export("random.uniform")
 def uniform(
     shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = dtypes.float32, seed: Any = None,
     name: str | None = None,
@@ -83,7 +87,7 @@ def poisson(shape: Any, lam: Any, dtype: Any = dtypes.float32, seed: Any = None,
     return hf.astype(draws, dtype)
 
 
-@tf_export("random.categorical", "keras.random.categorical")
+@tf_export("random.categorical")
 def categorical(
     logits: Any, num_samples: int, dtype: Any = dtypes.int64, seed: Any = None, name: str | None = None
 ) -> Any:
@@ -93,7 +97,7 @@ def categorical(
     return hf.astype(hf.matrix_transpose(draws), dtype)
 
 
-@tf_export("random.shuffle", "keras.random.shuffle")
+@tf_export("random.shuffle")
 def shuffle(value: Any, seed: Any = None, name: str | None = None) -> Any:
     """``tf.random.shuffle``: along the first axis."""
     x = operand(value)
@@ -106,10 +110,9 @@ def stateless_uniform(
     name: str | None = None, alg: Any = None,
 ) -> Any:  # fmt: skip
     """``tf.random.stateless_uniform``."""
-    sizes = extents(axes(shape))
-    if dtypes.is_integer(hf.zeros((), dtype).dtype):
-        return hf.random.stateless_randint(sizes, seed, minval, maxval, dtype)
-    return hf.random.stateless_uniform(sizes, seed, minval, 1.0 if maxval is None else maxval, dtype)
+    stage = "random.stateless_uniform"
+    streams.check_algorithm(stage, alg)
+    return streams.uniform(streams.state_of(seed, stage), extents(axes(shape)), minval, maxval, dtype, stage)
 
 
 @tf_export("random.stateless_normal")
@@ -118,7 +121,10 @@ def stateless_normal(
     name: str | None = None, alg: Any = None,
 ) -> Any:  # fmt: skip
     """``tf.random.stateless_normal``."""
-    return hf.random.stateless_normal(extents(axes(shape)), seed, mean, stddev, dtype)
+    stage = "random.stateless_normal"
+    streams.check_algorithm(stage, alg)
+    state, sizes = streams.state_of(seed, stage), extents(axes(shape))
+    return streams.normal(state, sizes, mean, stddev, dtype, stage)
 
 
 @tf_export("random.stateless_truncated_normal")
@@ -127,7 +133,10 @@ def stateless_truncated_normal(
     name: str | None = None, alg: Any = None,
 ) -> Any:  # fmt: skip
     """``tf.random.stateless_truncated_normal``."""
-    return hf.random.stateless_truncated_normal(extents(axes(shape)), seed, mean, stddev, dtype)
+    stage = "random.stateless_truncated_normal"
+    streams.check_algorithm(stage, alg)
+    state, sizes = streams.state_of(seed, stage), extents(axes(shape))
+    return streams.normal(state, sizes, mean, stddev, dtype, stage, truncated=True)
 
 
 @tf_export("random.stateless_categorical")
@@ -135,9 +144,7 @@ def stateless_categorical(
     logits: Any, num_samples: int, seed: Any, dtype: Any = dtypes.int64, name: str | None = None
 ) -> Any:
     """``tf.random.stateless_categorical``."""
-    scores = operand(logits)
-    draws = hf.random.stateless_categorical(scores, seed, (int(num_samples),))
-    return hf.astype(hf.matrix_transpose(draws), dtype)
+    return streams.categorical(streams.state_of(seed, "random.stateless_categorical"), logits, int(num_samples), dtype)
 
 
 @tf_export("random.experimental.stateless_shuffle")
@@ -146,10 +153,62 @@ def stateless_shuffle(value: Any, seed: Any, alg: Any = None, name: str | None =
     return hf.random.stateless_shuffle(operand(value), seed)
 
 
+@tf_export("keras.random.normal")
+def keras_normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None, seed: Any = None) -> Any:
+    """``keras.random.normal``."""
+    return stateless_normal(shape, streams.keras_seed(seed), mean, stddev, dtype or dtypes.float32)
+
+
+@tf_export("keras.random.truncated_normal")
+def keras_truncated_normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None, seed: Any = None) -> Any:
+    """``keras.random.truncated_normal``."""
+    return stateless_truncated_normal(shape, streams.keras_seed(seed), mean, stddev, dtype or dtypes.float32)
+
+
+@tf_export("keras.random.uniform")
+def keras_uniform(shape: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = None, seed: Any = None) -> Any:
+    """``keras.random.uniform``."""
+    return stateless_uniform(shape, streams.keras_seed(seed), minval, maxval, dtype or dtypes.float32)
+
+
+@tf_export("keras.random.categorical")
+def keras_categorical(logits: Any, num_samples: int, dtype: Any = dtypes.int32, seed: Any = None) -> Any:
+    """``keras.random.categorical``."""
+    return stateless_categorical(logits, num_samples, streams.keras_seed(seed), dtype)
+
+
 @tf_export("keras.random.randint")
 def keras_randint(shape: Any, minval: Any, maxval: Any, dtype: Any = dtypes.int32, seed: Any = None) -> Any:
     """``keras.random.randint``."""
-    return uniform(shape, minval, maxval, dtype, seed)
+    wide = dtype if str(dtype) == "int32" else dtypes.int64
+    return hf.astype(stateless_uniform(shape, streams.keras_seed(seed), minval, maxval, wide), dtype)
+
+
+@tf_export("keras.random.shuffle")
+def keras_shuffle(x: Any, axis: int = 0, seed: Any = None) -> Any:
+    """``keras.random.shuffle``."""
+    value = operand(x)
+    order = hf.argsort(stateless_uniform((value.shape[axis],), streams.keras_seed(seed)))
+    return hf.take(value, order, axis=axis)
+
+
+@tf_export("keras.random.dropout")
+def keras_dropout(inputs: Any, rate: Any, noise_shape: Any = None, seed: Any = None) -> Any:
+    """``keras.random.dropout``: drops whenever it is called."""
+    return inputs if rate == 0 else stateless_dropout(inputs, rate, streams.keras_seed(seed), None, noise_shape)
+
+
+@tf_export("nn.experimental.stateless_dropout")
+def stateless_dropout(
+    x: Any, rate: Any, seed: Any, rng_alg: Any = None, noise_shape: Any = None, name: str | None = None
+) -> Any:
+    """``tf.nn.experimental.stateless_dropout``: what is dropped follows from the seed."""
+    value = operand(x)
+    if noise_shape is None:
+        noise_shape = value.shape
+    sizes = [extent if wanted is None else wanted for extent, wanted in zip(value.shape, noise_shape)]
+    kept = stateless_uniform(sizes, seed, dtype=value.dtype, alg=rng_alg) >= rate
+    return hf.where(kept, hf.multiply(value, 1 / (1 - rate)), 0)
 
 
 @tf_export("random.Algorithm", "random.experimental.Algorithm")
@@ -164,13 +223,23 @@ class Algorithm(enum.Enum):
 @tf_export("random.set_global_generator", "random.experimental.set_global_generator")
 def set_global_generator(generator: Any) -> None:
     """``tf.random.set_global_generator``: the global one goes on where this one is."""
-    hf.random.global_generator().state.assign(generator.state)
+    global _generator
+    _generator = generator
+
+
+@tf_export("random.get_global_generator", "random.experimental.get_global_generator")
+def get_global_generator() -> Any:
+    """``tf.random.get_global_generator``: made at its first use."""
+    if _generator is None:
+        with suspended():
+            set_global_generator(streams.Generator.from_non_deterministic_state())
+    return _generator
 
 
 @tf_export("random.create_rng_state", "random.experimental.create_rng_state")
 def create_rng_state(seed: Any, alg: Any = None) -> Any:
     """``tf.random.create_rng_state``: what ``Generator.from_state`` takes."""
-    return hf.random.Generator(int(seed)).state.value()
+    return streams.Generator.from_seed(seed, alg).state.value()
 
 
 @tf_export("random.stateless_gamma")

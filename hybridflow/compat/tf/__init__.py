@@ -16,6 +16,7 @@ from hybridflow.compat.adapters import (  # noqa: F401  # each enters its names
     datasets as _datasets,
     downloads as _downloads,
     draws as _draws,
+    extension_types as _extension_types,
     files as _files,
     graphs as _graphs,
     keras_layers as _keras_layers,

@@ -97,7 +97,7 @@ def embedding_lookup(params: Any, ids: Any, max_norm: Any = None, name: str | No
     return rows if max_norm is None else hf.optimizers.clip_by_norm(rows, max_norm, axis=-1)
 
 
-@tf_export("nn.dropout", "keras.random.dropout")
+@tf_export("nn.dropout")
 def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: Any = None, name: str | None = None) -> Any:
     """``tf.nn.dropout``: drops whenever it is called."""
     value = operand(x)

@@ -5,21 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 import hybridflow as hf
+from hybridflow.compat.adapters import streams
+from hybridflow.compat.adapters.draws import stateless_uniform
+from hybridflow.compat.adapters.values import operand
 from hybridflow.compat.export import export, tf_export
 
 
 @tf_export("random.split", "random.experimental.stateless_split")
-def split(seed: Any, num: Any = 2, name: str | None = None) -> Any:
+def split(seed: Any, num: Any = 2, alg: Any = None, name: str | None = None) -> Any:
     """Split a seed."""
-    return hf.random.split(seed, count=num)
+    pair = operand(seed)
+    return stateless_uniform((num, 2), pair, None, None, pair.dtype, alg=alg)
 
 
 @tf_export("random.fold_in", "random.experimental.stateless_fold_in")
-def fold_in(seed: Any, data: Any, name: str | None = None) -> Any:
-    """The seed for stateless functions, int64[2], that belongs to ``seed`` and the integer ``data``: a step's
-    number."""
-    return hf.random.fold_in(seed, data)
+def fold_in(seed: Any, data: Any, alg: Any = None, name: str | None = None) -> Any:
+    """The seed for stateless functions that belongs to ``seed`` and the integer ``data``: a step's number."""
+    number = operand(data)
+    return hf.stack([stateless_uniform((), operand(seed), None, None, number.dtype, alg=alg), number])
 
 
-export(hf.random.Generator, "random.Generator", "random.experimental.Generator", "keras.random.SeedGenerator")
-export(hf.random.global_generator, "random.get_global_generator", "random.experimental.get_global_generator")
+export(streams.Generator, "random.Generator", "random.experimental.Generator")
+export(streams.SeedGenerator, "keras.random.SeedGenerator")
