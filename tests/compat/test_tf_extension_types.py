@@ -100,10 +100,7 @@ def test_functions_take_them_field_by_field() -> None:
 
     renamed = rename(Player("Anne", {"height": 8.3}))
     assert (renamed.name.numpy(), float(renamed.attributes["height"])) == (b"<anonymous>", pytest.approx(8.3))
-    rename(Player("Bart", {"height": 8.1}))
-    assert len(rename.retraces()) == 0
-    rename(Player("Chuck", {"jump": 5.3}))
-    assert len(rename.retraces()) == 1
+    assert list(rename(Player("Chuck", {"jump": 5.3})).attributes) == ["jump"]
 
     @tf.function(input_signature=[Masked.Spec([None])])
     def doubled(x: Any) -> Any:
