@@ -12,6 +12,7 @@ from hybridflow.compiler.ir.dtypes import is_float
 from hybridflow.core.context import current, now
 from hybridflow.core.method_install import give
 from hybridflow.core.promotion import weak_kind
+from hybridflow.core.string_tensor import is_string
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.type_aliases import ArrayLike, DTypeLike
 from hybridflow.core.variable import Variable
@@ -35,6 +36,8 @@ def _start(
     if trace is not None:
         trace.before_variable_creation()
     tensor = asarray(initial() if callable(initial) else initial, dtype=dtype)
+    if is_string(tensor.dtype):
+        raise DTypeError("Variable", f"{tensor.type} holds texts, and variables hold numbers. Keep the tensor itself.")
     self._begin(tensor if trace is None else trace.initial_value(tensor), trainable, name)
 
 

@@ -26,10 +26,16 @@ def name_of(function: Callable[..., Any]) -> str:
     return getattr(function, "__name__", None) or type(function).__name__
 
 
-def _defaults_of(function: object) -> list[Any]:
+def unwrapped(function: Callable[..., Any]) -> tuple[Callable[..., Any], Any]:
+    """The user's function behind what stands for it, and a weak reference to the instance of a method."""
+    unwrap = getattr(function, "unwrapped", None)
+    return (function, None) if unwrap is None else unwrap()
+
+
+def _defaults_of(function: Callable[..., Any]) -> list[Any]:
     """The default values of a Python function, or of the one behind a method."""
-    unwrapped = getattr(function, "unwrapped", None)
-    python = unwrapped()[0] if unwrapped is not None else getattr(function, "__func__", function)
+    python: Any = unwrapped(function)[0]
+    python = getattr(python, "__func__", python)
     named = getattr(python, "__kwdefaults__", None) or {}
     return [*(getattr(python, "__defaults__", None) or ()), *named.keys(), *named.values()]
 

@@ -88,6 +88,8 @@ class StringTensor(Tensor):
         """The texts as an array of bytes.  Raises TraceError in a trace, where there are none."""
         return _slot.__get__(self) if self._symbolic is None else self._symbolic.numpy()
 
+    _array = texts  # the slot of a tensor in a trace is empty
+
     @property
     def codes(self) -> Tensor:
         """The codes of the texts: int64."""
@@ -194,6 +196,8 @@ def of_codes(codes: Tensor) -> StringTensor:
     known = codes._array if type(codes) is Tensor else None
     if known is not None:
         return of_texts(texts_of(known))
+    if current.trace is not None:
+        current.trace.root.has_codes = True
     tensor: StringTensor = _new(StringTensor)
     _slot.__set__(tensor, None)
     tensor._symbolic = codes
@@ -213,8 +217,8 @@ def trace_codes(x: StringTensor) -> Tensor:
 
 
 def _parts(x: StringTensor) -> tuple[tuple[str, ...], tuple[Tensor, ...]] | None:
-    """In a trace a tensor of texts is a container of its codes."""
-    return None if current.trace is None else (("codes",), (trace_codes(x),))
+    """In a trace, and where a trace left it, a tensor of texts is a container of its codes."""
+    return None if x.is_known and current.trace is None else (("codes",), (trace_codes(x),))
 
 
 pytree.nodes[StringTensor] = pytree.Node(_parts, of_codes)

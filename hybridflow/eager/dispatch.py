@@ -14,7 +14,7 @@ from hybridflow.core.context import everywhere, idle, now
 from hybridflow.core.string_tensor import StringTensor
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.eager import nan_checks
-from hybridflow.eager.execute import execute, try_pair
+from hybridflow.eager.execute import execute, operand_types, try_pair
 from hybridflow.runtime import uninterruptible
 
 
@@ -24,13 +24,13 @@ def apply(op: Any, *inputs: Tensor, **attributes: Any) -> Any:
 
     Raises the op's ShapeError, DTypeError or ArgumentError.
     """
-    for x in inputs:
-        if type(x) is StringTensor:
-            return _string_ops().apply(apply, op, inputs, attributes)
     attrs: Mapping[str, Any] = attributes
     state = now()
     trace = state.trace
     if trace is not None:
+        for x in inputs:
+            if type(x) in operand_types:
+                return operand_types[type(x)](op, inputs, attributes)
         if op.raises is not None:
             for guard in guards:
                 caught = guard(op, inputs, attributes)
@@ -48,11 +48,18 @@ def apply(op: Any, *inputs: Tensor, **attributes: Any) -> Any:
     return out
 
 
+def _on_strings(op: Any, inputs: tuple[Tensor, ...], attributes: Mapping[str, Any]) -> Any:
+    return _string_ops().apply(apply, op, inputs, attributes)
+
+
 @uninterruptible.loaded
 def _string_ops() -> ModuleType:
     from hybridflow.eager import string_ops  # of which few programs have any
 
     return string_ops
+
+
+operand_types[StringTensor] = _on_strings
 
 
 guards: list[Any] = []

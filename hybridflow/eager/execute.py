@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 Attrs = Mapping[str, Any]
 
+operand_types: dict[type[Tensor], Callable[[Any, tuple[Tensor, ...], Attrs], Any]] = {}
+"""Classes of tensors that no kernel takes, each with what applies an op to operands of which some are of the class."""
+
 _shortcuts: dict[Any, tuple[Callable[..., Any] | None, Attrs]] = {}
 
 
@@ -40,10 +43,13 @@ def execute(op: OpDef, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Any, A
     try:
         known = _shortcuts.get(key)
     except TypeError:  # an attribute that is no canonical one yet, such as a list
-        return _execute(op, inputs, attrs)
+        known = key = None
     if known is None:
+        for x in inputs:
+            if type(x) in operand_types:
+                return operand_types[type(x)](op, inputs, attrs), attrs
         out, canonical = _execute(op, inputs, attrs)
-        if op.kind not in _NO_SHORTCUT:
+        if key is not None and op.kind not in _NO_SHORTCUT:
             _remember(key, None, canonical)
         return out, canonical
     shortcut, attrs = known

@@ -344,8 +344,7 @@ def aligned(stage: str, dtype: np.dtype[Any], x: object, y: object) -> list[Tens
 
 def broadcast_all(stage: str, tensors: Sequence[Tensor]) -> list[Tensor]:
     """``tensors`` broadcast to one shape.  Raises ShapeError naming the two types that do not fit."""
-    if not any(type(t) is StringTensor for t in tensors):
-        tensors = _on_one_device(stage, tensors)
+    tensors = _on_one_device(stage, tensors)
     shape: Shape = tensors[0].shape
     if all(same_extents(t.shape, shape) for t in tensors):
         return list(tensors)

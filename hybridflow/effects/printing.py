@@ -11,6 +11,7 @@ import numpy as np
 
 from hybridflow.compiler.ir.dtypes import is_narrow_float
 from hybridflow.core.context import now
+from hybridflow.core.string_tensor import StringTensor
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.effects.runtime_text import RuntimeValues
@@ -76,6 +77,8 @@ def _text(value: Any, summarize: int) -> str:
         return str(value)
     if isinstance(value, Variable):
         value = value._read()
+    if isinstance(value, StringTensor):
+        return _texts(value.texts, summarize)
     if isinstance(value, Tensor):
         return _elements(value.numpy(), summarize)
     if type(value) in (list, tuple):
@@ -85,6 +88,15 @@ def _text(value: Any, summarize: int) -> str:
     if type(value) is dict:
         return f"{{{', '.join(f'{key!r}: {_text(part, summarize)}' for key, part in value.items())}}}"
     return str(value)
+
+
+def _texts(array: np.ndarray, summarize: int) -> str:
+    """Texts as TensorFlow prints them: one as it is, several in quotation marks."""
+    if not array.ndim:
+        return str(array.item().decode("utf-8", "replace"))
+    threshold = sys.maxsize if summarize < 0 else 0
+    formatter: Any = {"all": lambda text: f'"{text.decode("utf-8", "replace")}"'}
+    return np.array2string(array, threshold=threshold, edgeitems=max(summarize, 1), formatter=formatter)
 
 
 def _elements(array: np.ndarray, summarize: int) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hybridflow import code_traits
-from hybridflow.core.call_binding import name_of
+from hybridflow.core.call_binding import name_of, unwrapped
 from hybridflow.eager.public_op import PublicOp
 from hybridflow.effects.printing import print as hf_print
 from hybridflow.guards import c_function_models
@@ -67,7 +67,7 @@ def prepare(recording: GuardBuilder, f: Any) -> Any:
     if isinstance(f, PublicOp):
         return prepare(recording, f.__wrapped__)
     if isinstance(f, Dispatcher):
-        prepare(recording, _python_of(f))
+        prepare(recording, unwrapped(f)[0])
         return f
     if isinstance(f, weakref.ref):
         return functools.partial(dereference, recording, f)
@@ -82,12 +82,6 @@ def prepare(recording: GuardBuilder, f: Any) -> Any:
     if is_pure(recording, kind.__module__ or "", name_of(f)):
         return Consuming(recording, f)
     return unknown(recording, f)
-
-
-def _python_of(f: object) -> Any:
-    """The user's function behind an hf.function."""
-    unwrapped = getattr(f, "unwrapped", None)
-    return unwrapped()[0] if unwrapped is not None else f
 
 
 def _python(recording: GuardBuilder, f: types.FunctionType) -> Consuming | Callable[..., Any]:

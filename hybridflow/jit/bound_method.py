@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-from hybridflow.core.call_binding import name_of
+from hybridflow.core.call_binding import name_of, unwrapped
 from hybridflow.runtime.calls.entry import Dispatcher
 
 
@@ -22,7 +22,7 @@ class WeakMethod:
         return self._function(self._reference(), *args, **kwargs)
 
     def unwrapped(self) -> tuple[Callable[..., Any], Any]:
-        return self._function, self._reference
+        return unwrapped(self._function)[0], self._reference
 
 
 class _Unbound:

@@ -19,7 +19,6 @@ from hybridflow.core import devices, interop, layer_context, pytree
 from hybridflow.core.call_binding import Binder
 from hybridflow.core.context import current, tracing
 from hybridflow.core.donated_tensor import BufferDonation
-from hybridflow.core.string_tensor import StringTensor
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable
 from hybridflow.eager import placement
@@ -528,9 +527,8 @@ def _run(
     donated: Sequence[ArgumentPath] = (),
     may_create_variables: bool,
     observing: Callable[[Trace, Sequence[Any]], AbstractContextManager[None]],
-    finish: Callable[[Any], Any] | None = None,
 ) -> tuple[ConcreteFunction, bool]:
-    """Run ``python`` once; ``finish`` makes something else of what it returns.
+    """Run ``python`` once.
 
     ``observing`` surrounds the run: it is given the trace and what the parameters are bound to.
     """
@@ -561,8 +559,6 @@ def _run(
     try:
         with tracing(trace), observing(trace, values):
             result = tensor_range.materialize(python(*args, **kwargs))
-            if finish is not None:
-                result = finish(result)
             if trace.guard_builder is not None:
                 tensor_range.check_kept(trace.guard_builder.written_values())
     except RecursionError as error:
@@ -598,7 +594,7 @@ def _run(
     }
     outputs: dict[Node, int] = {}
     result_leaves, results = pytree.flatten(result)
-    if any(type(leaf) is StringTensor and not leaf.is_known for leaf in result_leaves):
+    if trace.has_codes and not trace.keeps_codes:
         _undo(trace)
         raise StringsWantedError
     try:

@@ -11,6 +11,7 @@ from typing import Any
 from hybridflow.autograph.runtime import dynamic_list, tensor_range
 from hybridflow.core.context import now
 from hybridflow.errors import ArgumentError, TraceEnd
+from hybridflow.jit.python_wrappers import PythonWrapper
 from hybridflow.tracing.data_dependent_sizes import LENGTH, SizeKnownError, Sizes
 
 _Sizes = tuple[tuple[int, ...], tuple[int, ...]]  # rooms and lengths
@@ -30,13 +31,12 @@ class _Signature(inspect.Signature):
         return str(inspect.Signature(list(self.parameters.values())[1:]))
 
 
-class Sized:
+class Sized(PythonWrapper):
     """A function of the user's with sizes as its first argument.  ``runs`` says whether its code ran, ``packs`` that
     lists in its results are to be unpacked, see ``dynamic_list.Packed``."""
 
     def __init__(self, python: Callable[..., Any]) -> None:
-        self._python = python
-        self.__name__ = getattr(python, "__name__", type(python).__name__)
+        super().__init__(python)
         self.runs, self.packs = _Runs(), False
         self.parameter = "sizes"
         try:
@@ -67,21 +67,21 @@ class Sized:
                 return None
             raise
 
-    def unwrapped(self) -> tuple[Callable[..., Any], Any]:
-        """The user's function, and a weak reference to the instance of a method."""
-        unwrapped = getattr(self._python, "unwrapped", None)
-        return (self._python, None) if unwrapped is None else unwrapped()
-
 
 class SizedCalls:
-    """What calls a function with sizes.  ``run`` is the function as one that is traced and compiled; ``sizes`` are
-    those of the last call."""
+    """A route of calls: with sizes.  ``run`` is the function as one that is traced and compiled; ``sizes`` are those of
+    the last call."""
 
     __slots__ = ("_sized", "run", "sizes")
+    means = "find sizes"
 
     def __init__(self, sized: Sized, run: Callable[..., Any]) -> None:
         self._sized, self.run = sized, run
         self.sizes: _Sizes = ((), ())
+
+    def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of ``run`` for such a call, with the sizes of the last one."""
+        return (self.sizes, *args), kwargs
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         sizes, are_found = self.sizes, not self.sizes[1]

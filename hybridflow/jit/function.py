@@ -15,10 +15,18 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, Ty
 
 from hybridflow import config, spans
 from hybridflow.core import interop, layer_context, pytree, transaction
-from hybridflow.core.call_binding import Binder, name_of
+from hybridflow.core.call_binding import Binder, name_of, unwrapped
 from hybridflow.core.context import current, now, return_to
 from hybridflow.eager import nan_checks
-from hybridflow.errors import ArgumentError, ArgumentTypeError, StringsWantedError, TraceError, entered, of_user
+from hybridflow.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    StringsWantedError,
+    TraceEnd,
+    TraceError,
+    entered,
+    of_user,
+)
 from hybridflow.jit import inspection
 from hybridflow.jit.bound_method import BoundFunction, WeakMethod
 from hybridflow.jit.cache_key import Key, LeafKey, leaf_key, spec_key
@@ -28,6 +36,7 @@ from hybridflow.jit.donation import argument_paths
 from hybridflow.jit.input_signature import InputSignature
 from hybridflow.jit.instance_functions import Held, InstanceTable
 from hybridflow.jit.native_entry import Refusal, native_call_for
+from hybridflow.jit.python_wrappers import ConvertedResults, PythonWrapper
 from hybridflow.jit.retrace_log import Retrace
 from hybridflow.jit.tensor_spec import TensorSpec
 from hybridflow.jit.trace_cache import CallForm, TraceCache, Variant
@@ -48,6 +57,26 @@ P = ParamSpec("P")
 Q = ParamSpec("Q")
 R = TypeVar("R")
 S = TypeVar("S")
+T = TypeVar("T")
+
+
+def _by_route(method: Callable[..., T]) -> Callable[..., T]:
+    """A method about calls with such arguments: that of the function by way of which they go."""
+
+    @functools.wraps(method)
+    def ask(self: Function[..., Any], *args: Any, **kwargs: Any) -> T:
+        if self._route is None or current.trace is not None:
+            try:
+                return method(self, *args, **kwargs)
+            except StringsWantedError as wanted:
+                if current.trace is not None:
+                    raise
+                self._take_route(wanted)
+        args, kwargs = self._route.arguments(args, kwargs)
+        result: T = getattr(self._route.run, method.__name__)(*args, **kwargs)
+        return result
+
+    return ask
 
 
 class Function(Dispatcher, Generic[P, R]):
@@ -66,11 +95,10 @@ class Function(Dispatcher, Generic[P, R]):
         "_bindings",
         "_cache",
         "_instances",
-        "_of_codes",
         "_options",
         "_python",
+        "_route",
         "_signature",
-        "_sized",
         "_tracer",
     )
 
@@ -84,8 +112,7 @@ class Function(Dispatcher, Generic[P, R]):
         self._tracer = Tracer(python, self._binder, options, self._cache)
         self._take_native_calls()
         self._instances = InstanceTable()
-        self._sized: Any = None  # what calls it, where a program finds sizes: see ``sizing``
-        self._of_codes: Any = None  # what calls it with texts: see ``string_calls``
+        self._route: Any = None  # by which calls go: see ``dynamic_output_sizes`` and ``string_calls``
         functools.update_wrapper(self, python, updated=())
 
     # Calling
@@ -112,10 +139,8 @@ class Function(Dispatcher, Generic[P, R]):
                 return self._run_inline(args, kwargs)
             if state.narrow is not None:
                 return self._run_inline(args, kwargs)  # a trace is for weights as they are
-            if self._of_codes is not None:
-                return self._of_codes(*self._as_declared(args, kwargs))
-            if self._sized is not None:
-                return self._sized(*self._as_declared(args, kwargs))
+            if self._route is not None:
+                return self._route(*self._as_declared(args, kwargs))
             if state.tapes and state.device is None:
                 answered = self._answered(args, kwargs)
                 if answered is not None:
@@ -134,14 +159,11 @@ class Function(Dispatcher, Generic[P, R]):
                     self._take_native_calls()  # without those of a signature that was dropped for it
             else:
                 return self._run_inline(args, kwargs)
-        except SizesWantedError:
+        except (SizesWantedError, StringsWantedError) as wanted:
             if current.trace is not None:
                 raise  # of the function that is traced
-            return self._call_sized(args, kwargs)
-        except StringsWantedError:
-            if current.trace is not None:
-                raise
-            return self._call_with_strings(args, kwargs)
+            self._take_route(wanted)
+            return self._call_slow(*args, **kwargs)
         except BaseException as error:
             return_to(state)
             raise of_user(error)  # noqa: B904  # the very error
@@ -153,40 +175,30 @@ class Function(Dispatcher, Generic[P, R]):
             self._add_native_call(variant, form, args, kwargs)
         return result
 
-    def _call_sized(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call of a function that turned out to have sizes which a program finds."""
-        from hybridflow.jit import dynamic_output_sizes
+    def _take_route(self, wanted: TraceEnd) -> None:
+        """Let calls go by way of another function from now on: one that is given sizes which programs find, or codes
+        in the place of texts."""
+        options = self._options._replace(input_signature=None, donated=())
+        if isinstance(wanted, StringsWantedError):
+            string_calls = _string_calls()
+            self._route = string_calls.StringCalls(Function(string_calls.OfCodes(self._python), options))
+        else:
+            from hybridflow.jit import dynamic_output_sizes
 
-        if self._sized is None:
             sized = dynamic_output_sizes.Sized(self._python)
-            options = self._options._replace(input_signature=None, donated=())
             run: Function[..., Any] = Function(sized, options)
             run._tracer.retraces.not_the_users = sized.parameter
-            self._sized = dynamic_output_sizes.SizedCalls(sized, run)
-        return self._call_slow(*args, **kwargs)
+            self._route = dynamic_output_sizes.SizedCalls(sized, run)
 
-    def _call_with_strings(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call of a function that turned out to have texts among its arguments or results."""
-        self._calls_of_codes()
-        return self._call_slow(*args, **kwargs)
+    def with_results(self, convert: Callable[[Any], Any]) -> Function[P, Any]:
+        """A function whose results are what ``convert`` makes of those of this one."""
+        return Function(ConvertedResults(self._python, convert), self._options)
 
-    def _calls_of_codes(self) -> Any:
-        """What calls the function with texts."""
-        from hybridflow.jit import string_calls
-
-        if self._of_codes is None:
-            options = self._options._replace(input_signature=None, donated=())
-            self._of_codes = string_calls.StringCalls(Function(string_calls.OfCodes(self._python), options))
-        return self._of_codes
-
+    @_by_route
     def expect(self, *args: Any, **kwargs: Any) -> None:
         """Say that calls with such arguments come beside others: extents and numbers in which they differ are open from
         the first trace on, as they would be from the second.  Nothing is traced or run."""
-        try:
-            request = self._request(*self._import_foreign_arrays(args, kwargs))
-        except StringsWantedError:
-            return
-        self._tracer.expect(request)
+        self._tracer.expect(self._request(*self._import_foreign_arrays(args, kwargs)))
 
     def _import_foreign_arrays(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -219,18 +231,10 @@ class Function(Dispatcher, Generic[P, R]):
         token = layer_context.enter_function()
         try:
             if current.trace is not None:
-                result = converted(self._python, self._options.name)(*args, **kwargs)
-            else:
-                result = transaction.run(lambda: self._python(*args, **kwargs))
-            finish = self._options.finish
-            return result if finish is None else finish(result)
+                return converted(self._python, self._options.name)(*args, **kwargs)
+            return transaction.run(lambda: self._python(*args, **kwargs))
         finally:
             layer_context.leave_function(token)
-
-    def _finish_with(self, finish: Callable[[Any], Any]) -> Self:
-        """Let ``finish`` make something else of what calls return, from the first trace on.  Returns the function."""
-        self._options = self._tracer._options = self._options._replace(finish=finish)
-        return self
 
     def _as_declared(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments as what the input signature says they are."""
@@ -300,9 +304,12 @@ class Function(Dispatcher, Generic[P, R]):
         args, kwargs = self._import_foreign_arrays(args, kwargs)
         try:
             return self._concrete_function(args, kwargs)
-        except StringsWantedError:
+        except StringsWantedError as wanted:
+            if not isinstance(self._route, _string_calls().StringCalls):
+                self._take_route(wanted)
             specs = self._signature.nested() if self._signature is not None and not args and not kwargs else args
-            return self._calls_of_codes().concrete(tuple(specs), kwargs)
+            result: ConcreteFunction = self._route.concrete(tuple(specs), kwargs)
+            return result
 
     def _concrete_function(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ConcreteFunction:
         if self._signature is not None and not args and not kwargs:
@@ -392,8 +399,7 @@ class Function(Dispatcher, Generic[P, R]):
 
     def unwrapped(self) -> tuple[Callable[..., Any], Any]:
         """The user's function, and a weak reference to the instance of a method."""
-        python = self._python
-        return python.unwrapped() if isinstance(python, WeakMethod) else (python, None)
+        return unwrapped(self._python)
 
     # Copies, as of Python's own functions
 
@@ -427,11 +433,10 @@ class Function(Dispatcher, Generic[P, R]):
     # Looking inside
 
     @entered
+    @_by_route
     def explain(self, *args: Any, **kwargs: Any) -> inspection.Explanation:
         """What these arguments run: the signature, its program, kernels, memory, and why it was traced again."""
-        if self._sized is not None:
-            return self._sized.run.explain(self._sized.sizes, *args, **kwargs)
-        concrete = self.get_concrete_function(*args, **kwargs)
+        concrete = self._concrete_function(*self._import_foreign_arrays(args, kwargs))
         variant = self._cache.variant_of(concrete)
         if variant is None:
             return inspection.explain(concrete, self.retraces())
@@ -452,7 +457,7 @@ class Function(Dispatcher, Generic[P, R]):
     @entered
     def ir(self, *args: Any, stage: str = "traced", **kwargs: Any) -> inspection.Text:
         """The program of these arguments as text.  Stages: see ``inspection.STAGES``."""
-        return inspection.ir(self._program(args, kwargs), stage)
+        return inspection.ir(self._program(*args, **kwargs), stage)
 
     def experimental_get_compiler_ir(self, *args: Any, **kwargs: Any) -> Callable[..., inspection.Text]:
         """TensorFlow's name for ``f.ir``: a function of the stage, of which "hlo" is the graph as traced and
@@ -480,6 +485,7 @@ class Function(Dispatcher, Generic[P, R]):
         return inspection.memory_plan(self._chosen(args, kwargs))
 
     @entered
+    @_by_route
     def profile(self, *args: Any, runs: int | None = None, **kwargs: Any) -> profiling.Profile:
         """How long each kernel takes in a call with these arguments: see ``Profile``.  It is run ``runs`` times, or for
         a quarter of a second, on the CPU.  Variables keep the values that they have.
@@ -494,8 +500,6 @@ class Function(Dispatcher, Generic[P, R]):
         """
         from hybridflow.jit import profiling
 
-        if self._sized is not None and current.trace is None:
-            return self._sized.run.profile(self._sized.sizes, *args, runs=runs, **kwargs)
         request = self._measured_request("profile", args, kwargs)
         concrete = self._answering(request)
         variant = self._cache.variant_of(concrete)
@@ -503,6 +507,7 @@ class Function(Dispatcher, Generic[P, R]):
         return profiling.profile(concrete, request.leaves, runs, refusal)
 
     @entered
+    @_by_route
     def tune(self, *args: Any, runs: int | None = None, **kwargs: Any) -> tuning.Tuning:
         """Auto-tuning: time the schedules of each kernel of a call with these arguments, and keep the best ones.
 
@@ -534,8 +539,6 @@ class Function(Dispatcher, Generic[P, R]):
         """
         from hybridflow.jit import tuning
 
-        if self._sized is not None and current.trace is None:
-            return self._sized.run.tune(self._sized.sizes, *args, runs=runs, **kwargs)
         request = self._measured_request("tune", args, kwargs)
         tuning_result = tuning.tune(self._answering(request), request.leaves, runs)
         self.cache_clear()
@@ -565,7 +568,7 @@ class Function(Dispatcher, Generic[P, R]):
             raise ArgumentError("diff", f"stage is {stage!r}; it is 'traced' or 'optimized'.")
         if not isinstance(other, Function):
             raise ArgumentTypeError("diff", f"{other!r:.60} is no function of hf.function.")
-        programs = [one._program(args, kwargs) for one in (self, other)]
+        programs = [one._program(*args, **kwargs) for one in (self, other)]
         return inspection.diff(programs[0], programs[1], stage)
 
     @entered
@@ -584,16 +587,18 @@ class Function(Dispatcher, Generic[P, R]):
         """
         from hybridflow.jit import report  # which few programs need
 
-        if self._sized is not None:
-            return self._sized.run.report(path, self._sized.sizes, *args, runs=runs, **kwargs)
-        profile = self.profile(*args, runs=runs, **kwargs)
-        request = self._request(*self._import_foreign_arrays(args, kwargs))
-        report.write(path, report.of_function(self._answering(request), self.explain(*args, **kwargs), profile))
+        profile, explanation = self.profile(*args, runs=runs, **kwargs), self.explain(*args, **kwargs)
+        report.write(path, report.of_function(self._answered_by(*args, **kwargs), explanation, profile))
+
+    @_by_route
+    def _answered_by(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+        """What a call with such arguments runs."""
+        return self._answering(self._request(*self._import_foreign_arrays(args, kwargs)))
 
     def signatures(self) -> inspection.Table:
         """One row per signature in the cache."""
-        if self._sized is not None:
-            return self._sized.run.signatures()
+        if self._route is not None:
+            return self._route.run.signatures()
         return inspection.signatures([(v.concrete, v.hits, v.refusal) for v in self._cache.variants()])
 
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
@@ -602,14 +607,14 @@ class Function(Dispatcher, Generic[P, R]):
 
     def retraces(self) -> list[Retrace]:
         """Why it was traced again, oldest first."""
-        if self._sized is not None:
-            return self._sized.run.retraces()
+        if self._route is not None:
+            return self._route.run.retraces()
         return list(self._tracer.retraces.records)
 
     def concrete_functions(self) -> list[ConcreteFunction]:
         """The concrete functions in the cache, oldest first."""
-        if self._sized is not None:
-            return self._sized.run.concrete_functions()
+        if self._route is not None:
+            return self._route.run.concrete_functions()
         return [variant.concrete for variant in self._cache.variants()]
 
     def _valid_concrete_functions(self) -> list[ConcreteFunction]:
@@ -619,18 +624,17 @@ class Function(Dispatcher, Generic[P, R]):
     def cache_clear(self) -> None:
         """Forget all signatures; the next call traces again."""
         self._cache.clear()
-        self._sized = self._of_codes = None
+        self._route = None
         self._take_native_calls()
         self._tracer.clear()
 
     def _chosen(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[ConcreteFunction]:
-        return [self._program(args, kwargs)] if args or kwargs else self.concrete_functions()
+        return [self._program(*args, **kwargs)] if args or kwargs else self.concrete_functions()
 
-    def _program(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ConcreteFunction:
+    @_by_route
+    def _program(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
         """What calls with such arguments run; where they find sizes, with those of the last call."""
-        if self._sized is not None:
-            return self._sized.run.get_concrete_function(self._sized.sizes, *args, **kwargs)
-        return self.get_concrete_function(*args, **kwargs)
+        return self._concrete_function(*self._import_foreign_arrays(args, kwargs))
 
     @property
     def holds_objects(self) -> bool:
@@ -640,7 +644,10 @@ class Function(Dispatcher, Generic[P, R]):
     @property
     def python_function(self) -> Callable[..., Any]:
         """The function as it was before the decorator."""
-        return self._python
+        python = self._python
+        while isinstance(python, PythonWrapper):
+            python = python._python
+        return python
 
     @property
     def input_signature(self) -> tuple[Any, ...] | None:
@@ -651,9 +658,16 @@ class Function(Dispatcher, Generic[P, R]):
         parts = [_count(len(variants), "trace"), _count(sum(variant.hits for variant in variants), "hit")]
         parts += [f"called by way of Python, since {v.refusal.reason}" for v in variants if v.refusal is not None][:1]
         last = self._tracer.retraces.describe_last(self._cache.count_calls())
-        if self._sized is not None:
-            return f"<function {self._options.name}, whose calls find sizes: {self._sized.run!r}>"
+        if self._route is not None:
+            return f"<function {self._options.name}, whose calls {self._route.means}: {self._route.run!r}>"
         return f"<function {self._options.name}: {', '.join(parts + [last] * bool(last))}>"
+
+
+@uninterruptible.loaded
+def _string_calls() -> ModuleType:
+    from hybridflow.jit import string_calls  # which few programs need
+
+    return string_calls
 
 
 @uninterruptible.loaded

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +21,7 @@ from hybridflow.core.string_tensor import (
     trace_codes,
 )
 from hybridflow.core.tensor import Tensor
+from hybridflow.jit.python_wrappers import PythonWrapper
 from hybridflow.jit.tensor_spec import TensorSpec
 
 
@@ -70,42 +70,40 @@ def as_texts(value: Any) -> Any:
     return _each(as_texts, value)
 
 
-class OfCodes:
+class OfCodes(PythonWrapper):
     """A function of the user's as one of codes."""
 
-    def __init__(self, python: Callable[..., Any]) -> None:
-        self._python = python
-        self.__name__ = getattr(python, "__name__", type(python).__name__)
-        try:
-            self.__signature__ = inspect.signature(python)
-        except (TypeError, ValueError):
-            return
-
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        trace: Any = now().trace
+        if trace is not None:
+            trace.keeps_codes = True
         return as_codes(self._python(*as_texts(args), **as_texts(kwargs)))
-
-    def unwrapped(self) -> tuple[Callable[..., Any], Any]:
-        """The user's function, and a weak reference to the instance of a method."""
-        unwrapped = getattr(self._python, "unwrapped", None)
-        return (self._python, None) if unwrapped is None else unwrapped()
 
 
 class StringCalls:
-    """What calls a function of codes with texts.  ``run`` is that function, which is traced and compiled."""
+    """A route of calls: with codes in the place of texts.  ``run`` is the function of codes, which is traced and
+    compiled."""
 
     __slots__ = ("run",)
+    means = "have texts"
 
     def __init__(self, run: Callable[..., Any]) -> None:
         self.run = run
 
+    def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of ``run`` for such a call."""
+        return as_codes(args), as_codes(kwargs)
+
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         with running():
-            return as_texts(self.run(*as_codes(args), **as_codes(kwargs)))
+            args, kwargs = self.arguments(args, kwargs)
+            return as_texts(self.run(*args, **kwargs))
 
     def concrete(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ConcreteStrings:
         """The concrete function for such arguments."""
         run: Any = self.run
-        return ConcreteStrings(run.get_concrete_function(*as_codes(args), **as_codes(kwargs)))
+        args, kwargs = self.arguments(args, kwargs)
+        return ConcreteStrings(run.get_concrete_function(*args, **kwargs))
 
 
 class ConcreteStrings:
@@ -115,7 +113,10 @@ class ConcreteStrings:
         self._of_codes = of_codes
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return StringCalls(self._of_codes)(as_codes(args), as_codes(kwargs))
+        return StringCalls(self._of_codes)(args, kwargs)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__dict__["_of_codes"], name)
+
+    def __repr__(self) -> str:
+        return repr(self._of_codes)

@@ -13,6 +13,7 @@ from hybridflow.autograph.hooks.bytecode_recorder import CODE_RECORDER
 from hybridflow.autograph.hooks.recorder import RECORDER, recording_to
 from hybridflow.autograph.runtime.state import converting
 from hybridflow.core import pytree
+from hybridflow.core.call_binding import unwrapped
 from hybridflow.core.context_manager import block
 from hybridflow.guards import calls
 from hybridflow.guards.code_ownership import is_recorded
@@ -78,10 +79,9 @@ class TraceSession:
 
 def _enter(recording: GuardBuilder, python: Callable[..., Any]) -> None:
     """Note the function itself, and the instance if it is a method."""
-    unwrapped = getattr(python, "unwrapped", None)
-    if unwrapped is not None:
-        python, instance = unwrapped()
-        if instance is not None and instance() is not None:
+    python, instance = unwrapped(python)
+    if instance is not None:
+        if instance() is not None:
             recording.weak_root(instance(), "self")
     elif isinstance(python, types.MethodType):
         recording.weak_root(python.__self__, "self")

@@ -66,7 +66,6 @@ class Options(NamedTuple):
     reduce_retracing: bool
     donated: tuple[ArgumentPath, ...]
     wait: bool
-    finish: Callable[[Any], Any] | None = None  # what is made of a result before it is returned
 
 
 class CallRequest(NamedTuple):
@@ -368,7 +367,6 @@ class Tracer:
                 donated=self._options.donated,
                 may_create_variables=may_create,
                 observing=observing,
-                finish=self._options.finish,
             )
         finally:
             session.end_trace(tracer)

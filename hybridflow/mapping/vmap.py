@@ -11,10 +11,11 @@ from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.ops.batching_rules import axis_to_front
 from hybridflow.control.loop_state import is_value
 from hybridflow.core import pytree
+from hybridflow.core.string_tensor import is_string
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor
-from hybridflow.errors import ArgumentError, ArgumentTypeError, AxisError, entered
+from hybridflow.errors import ArgumentError, ArgumentTypeError, AxisError, DTypeError, entered
 from hybridflow.jit.convert_call import converted
 from hybridflow.mapping.axes import size_of, spread
 from hybridflow.tracing.batch_trace import over_examples
@@ -114,6 +115,9 @@ def _mapped(
     paths = _paths(arguments)
     places = [k for k, (leaf, axis) in enumerate(zip(leaves, axes)) if axis is not None and is_value(leaf)]
     tensors = [as_tensor(leaves[k], stage) for k in places]
+    for k, x in zip(places, tensors):
+        if is_string(x.dtype):
+            raise DTypeError(stage, f"{paths[k]} is {x.type}: texts are not mapped. hf.strings takes whole tensors.")
     count = size_of(stage, size, [(paths[k], x, axes[k]) for k, x in zip(places, tensors)])
     results_of_function: list[Any] = []
 

@@ -70,7 +70,7 @@ def save(
 
     Raises:
         ArgumentError: where there is no signature.
-        ArgumentTypeError: for programs that call Python (``py_function``).
+        ArgumentTypeError: for programs that call Python (``py_function``), or have texts.
 
     >>> import os, tempfile
     >>> scale = hf.Variable(2.0)
@@ -145,6 +145,8 @@ def program_of(obj: Any, input_signature: Sequence[Any] | None = None) -> Concre
     Raises ArgumentError where there are several or none.
     """
     programs = [one for part in _signatures(obj, None, input_signature).values() for one in part]
+    for one in programs:
+        _refuse_texts(one)
     if len(programs) != 1 or not isinstance(programs[0], ConcreteFunction):
         name = getattr(obj, "name", None) or getattr(obj, "__name__", type(obj).__name__)
         raise ArgumentError(
@@ -257,12 +259,24 @@ def _completed(signatures: Sequence[Any]) -> list[Any]:
     """Concrete functions, each once, with those of the same functions for extents that these are not for."""
     programs: dict[int, Any] = {}
     for one in signatures:
+        _refuse_texts(one)
         small = _small_extents(one) if isinstance(one, ConcreteFunction) else ()
         for concrete in (one, *small):
             programs[id(concrete)] = concrete
             if isinstance(concrete, ConcreteFunction):
                 programs.update((id(other), other) for other in shape_variants(concrete))
     return list(programs.values())
+
+
+def _refuse_texts(program: Any) -> None:
+    """Raise ArgumentTypeError for a program that works with the codes of texts, which mean nothing elsewhere."""
+    staged = getattr(program, "staged", None)
+    if staged is not None and staged.trace.has_codes:
+        raise ArgumentTypeError(
+            "saved",
+            f"{program.name} has texts, which no file of programs can hold. Save what computes with numbers, and look "
+            "texts up before it; a model's layers are kept by model.save and model.to_json.",
+        )
 
 
 def _small_extents(concrete: ConcreteFunction) -> Iterator[ConcreteFunction]:

@@ -144,6 +144,8 @@ class Trace:
         "finished",
         "functions",
         "guard_builder",
+        "has_codes",
+        "keeps_codes",
         "lifted",
         "live_arrays",
         "name",
@@ -183,6 +185,8 @@ class Trace:
         # What makes an extent of an integer of the program, where calls find sizes: see ``data_dependent_sizes``.
         self.extent_finder: Callable[[SymbolicTensor, Callable[[], TraceError]], Any] | None = None
         self.sizes_wanted: Any = None  # the ``SizesWantedError`` where it is given none, and needs some
+        self.has_codes = False  # whether there are texts in it, as codes: see ``string_tensor``
+        self.keeps_codes = False  # whether calls keep the texts of these until they end
         self.finished = False
         self.depends_on_identity = False  # whether something looked at which tensors are one object: see ``aliases``
         self.created_variables = False

@@ -514,10 +514,10 @@ def test_any_length_is_one_trace() -> None:
 
     for limit in (5, 9, 11, 100, 300, 1000, 2000):
         f(n(limit))
-    known = len(f._sized.run.concrete_functions())
+    known = len(f._route.run.concrete_functions())
     for limit in (3, 4, 6, 7, 8, 12, 50, 700):
         assert f(n(limit)).tolist() == list(range(0, 2 * limit + 1, 2))
-    assert len(f._sized.run.concrete_functions()) == known
+    assert len(f._route.run.concrete_functions()) == known
 
 
 def test_methods_have_lengths_of_their_own() -> None:

@@ -42,7 +42,7 @@ def function(
     relax = bool(reduce_retracing or experimental_relax_shapes)
 
     def decorate(python: Any) -> Any:
-        return hf.function(python, input_signature=input_signature, reduce_retracing=relax)._finish_with(_as_made)
+        return hf.function(python, input_signature=input_signature, reduce_retracing=relax).with_results(_as_made)
 
     return decorate if func is None else decorate(func)
 
