@@ -34,6 +34,7 @@ def execute(op: OpDef, inputs: tuple[Tensor, ...], attrs: Attrs) -> tuple[Any, A
     From the second application on to tensors of the same types, which need not be checked again, there is a native
     shortcut.  Raises the op's argument errors, and DeviceError for inputs on several devices.
     """
+    key: tuple[Any, ...] | None
     if attrs or op.kind is not _ELEMENTWISE:
         key = _key(op, inputs, attrs)
     elif len(inputs) == 2:  # most of all: spelled out

@@ -184,12 +184,34 @@ def test_pictures_come_back(tmp_path: Path) -> None:
     assert tf.io.decode_image(tf.io.encode_jpeg(dots), channels=1).shape == (2, 2, 1)
     for kind in ("cat", "dog"):
         (tmp_path / kind).mkdir()
-        (tmp_path / kind / "0.png").write_bytes(tf.io.encode_png(np.full((4, 6, 3), 100, "uint8")))
+        (tmp_path / kind / "0.png").write_bytes(tf.io.encode_png(np.full((4, 6, 3), 100, "uint8")).numpy())
     data = tf.keras.utils.image_dataset_from_directory(tmp_path, image_size=(2, 3), shuffle=False)
     images, labels = next(iter(data))
     assert images.numpy().tolist() == np.full((2, 2, 3, 3), 100.0).tolist() and labels.numpy().tolist() == [0, 1]
     with pytest.raises(OperandError, match="no picture"):
         tf.io.decode_png(b"\x89PNG broken")
+
+
+def test_files_of_pictures_and_sounds_in_functions() -> None:
+    """Sizes are found when the function runs."""
+    sounds = [tf.audio.encode_wav(np.full((count, 1), 0.25, "float32"), 8000) for count in (2, 3)]
+    decode = tf.function(tf.audio.decode_wav)
+    for sound, count in zip(sounds, (2, 3)):
+        result = decode(sound)
+        assert result.audio.numpy().tolist() == [[0.25]] * count and result.sample_rate.numpy() == 8000
+    pytest.importorskip("PIL")
+
+    @tf.function
+    def half(contents: Any) -> Any:
+        image = tf.io.decode_image(contents, channels=3, expand_animations=False)
+        return tf.io.encode_png(image // 2), tf.shape(image)
+
+    for height in (2, 3):
+        dots = np.arange(6 * height, dtype="uint8").reshape(height, 2, 3) * 9
+        png, shape = half(tf.io.encode_png(dots))
+        assert (tf.io.decode_png(png).numpy() == dots // 2).all() and shape.numpy().tolist() == [height, 2, 3]
+    files = tf.data.Dataset.from_tensor_slices([png.numpy()] * 2)
+    assert [x.shape for x in files.map(lambda file: tf.io.decode_png(file, channels=1))] == [(3, 2, 1)] * 2
 
 
 def test_generator_of_pictures() -> None:

@@ -250,7 +250,7 @@ OPTIONAL = {
     "hybridflow.callbacks.progress": {"tqdm"},
     "hybridflow.distribute.ray_engine": {"ray"},
     "hybridflow.compat.adapters.keras_names": {"PIL"},
-    "hybridflow.compat.adapters.pictures": {"PIL"},
+    "hybridflow.compat.tf.io": {"PIL"},
     **{
         f"hybridflow.keras_backend.modules{name}": {"keras"}
         for name in ("", ".core", ".image", ".linalg", ".math", ".nn", ".numpy", ".random", ".rnn", ".trainer")

@@ -23,19 +23,17 @@ from hybridflow.compat.adapters import (  # noqa: F401  # each enters its names
     keras_names as _keras_names,
     models as _models,
     numpy_names as _numpy_names,
-    pictures as _pictures,
     records as _records,
     sequences as _sequences,
-    sets_and_queues as _sets_and_queues,
     settings as _settings,
     special as _special,
-    text_folders as _text_folders,
     texts as _texts,
     values as _values,
 )
 from hybridflow.compat.adapters.tensors import answer as _answer
 from hybridflow.compat.tf import (
     absent as _absent,  # noqa: F401
+    audio as audio,
     autodiff as autodiff,
     bitwise as bitwise,
     config as config,
@@ -52,6 +50,8 @@ from hybridflow.compat.tf import (
     math as math,
     names as _names,
     nn as nn,
+    profiler as profiler,
+    queue as queue,
     ragged as ragged,
     random as random,
     sets as sets,

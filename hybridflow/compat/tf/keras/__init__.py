@@ -18,6 +18,7 @@ from hybridflow.compat.tf.keras import (
     models as models,
     ops as ops,
     optimizers as optimizers,
+    preprocessing as preprocessing,
     regularizers as regularizers,
     utils as utils,
 )

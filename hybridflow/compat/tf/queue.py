@@ -1,4 +1,4 @@
-"""``tf.sets``, ``tf.queue`` and ``tf.profiler``, outside of functions."""
+"""TensorFlow's ``tf.queue``, outside of functions."""
 
 from __future__ import annotations
 
@@ -16,56 +16,6 @@ from hybridflow.compat.export import tf_export
 from hybridflow.compiler.ir.dtypes import is_inexact
 from hybridflow.core.tensor import Operators
 from hybridflow.errors import ArgumentError, DTypeError
-
-
-def _rows(x: Any) -> tuple[list[set[Any]], tuple[int, ...], Any]:
-    """The sets that lie along the last axis of a tensor, dense or sparse; its other extents, and its dtype."""
-    if isinstance(x, hf.sparse.COO):
-        lead = tuple(int(extent) for extent in x.shape[:-1])
-        result: list[set[Any]] = [set() for _ in range(int(np.prod(lead)))]
-        for index, value in zip(np.asarray(x.indices.numpy()), x.values.numpy()):
-            result[int(np.ravel_multi_index(tuple(index[:-1]), lead)) if lead else 0].add(value)
-        return result, lead, x.values.dtype
-    array = operand(x).numpy()
-    return [set(row) for row in array.reshape(-1, array.shape[-1])], array.shape[:-1], array.dtype
-
-
-def _of_two(a: Any, b: Any, combine: Any) -> Any:
-    left, lead, dtype = _rows(a)
-    right, other, _ = _rows(b)
-    if tuple(lead) != tuple(other):
-        raise ArgumentError("sets", f"sets of the shapes {tuple(lead)} and {tuple(other)} do not go together.")
-    rows = [sorted(combine(one, two)) for one, two in zip(left, right)]
-    width = max((len(row) for row in rows), default=0)
-    places = [(*np.unravel_index(k, lead), n) for k, row in enumerate(rows) for n in range(len(row))]
-    indices = np.array(places, np.int64).reshape(-1, len(lead) + 1)
-    values = np.array([one for row in rows for one in row], dtype)
-    return hf.sparse.COO(hf.asarray(indices), hf.asarray(values), (*lead, width))
-
-
-@tf_export("sets.union")
-def union(a: Any, b: Any, validate_indices: bool = True) -> Any:
-    """``tf.sets.union``: of the sets along the last axis, sparse."""
-    return _of_two(a, b, set.union)
-
-
-@tf_export("sets.intersection")
-def intersection(a: Any, b: Any, validate_indices: bool = True) -> Any:
-    """``tf.sets.intersection``: of the sets along the last axis, sparse."""
-    return _of_two(a, b, set.intersection)
-
-
-@tf_export("sets.difference")
-def difference(a: Any, b: Any, aminusb: bool = True, validate_indices: bool = True) -> Any:
-    """``tf.sets.difference``: of the sets along the last axis, sparse."""
-    return _of_two(a, b, set.difference) if aminusb else _of_two(b, a, set.difference)
-
-
-@tf_export("sets.size")
-def size(a: Any, validate_indices: bool = True) -> Any:
-    """``tf.sets.size``: how many elements each set has."""
-    rows, lead, _ = _rows(a)
-    return hf.asarray(np.array([len(row) for row in rows], np.int32).reshape(lead))
 
 
 def _of_dtype(value: Any, kind: Any) -> Any:
@@ -246,38 +196,3 @@ class PriorityQueue(QueueBase):
     def _take(self) -> list[Any]:
         self._elements = collections.deque(sorted(self._elements, key=lambda element: int(element[0])))
         return super()._take()
-
-
-# ---- the profiler, which is ``f.profile`` here
-
-
-@tf_export("profiler.experimental.start")
-def start(logdir: str, options: Any = None) -> None:
-    """``tf.profiler.experimental.start``: nothing is written; see ``f.profile(*args)``."""
-
-
-@tf_export("profiler.experimental.stop")
-def stop(save: bool = True) -> None:
-    """``tf.profiler.experimental.stop``."""
-
-
-@tf_export("profiler.experimental.ProfilerOptions")
-class ProfilerOptions:
-    """``tf.profiler.experimental.ProfilerOptions``."""
-
-    def __init__(self, **options: Any) -> None:
-        self.options = options
-
-
-@tf_export("profiler.experimental.Trace", "profiler.experimental.Profile")
-class Trace:
-    """A block that is named in a profile of TensorFlow's."""
-
-    def __init__(self, name: Any, *args: Any, **options: Any) -> None:
-        self.name = name
-
-    def __enter__(self) -> Trace:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        return None
