@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING as _TYPE_CHECKING, Any
+from typing import TYPE_CHECKING as _TYPE_CHECKING, Any, SupportsIndex
 
 from hybridflow.array import fourier as _fourier
 from hybridflow.array.creation import arange as _arange, zeros_like as _zeros_like
@@ -29,7 +29,7 @@ from hybridflow.compiler.ops import type_rules as _type_rules
 from hybridflow.core import name_hints as _name_hints
 from hybridflow.core.promotion import to_dtype as _to_dtype
 from hybridflow.core.tensor import Tensor
-from hybridflow.core.type_aliases import ArrayLike, DTypeLike
+from hybridflow.core.type_aliases import ArrayLike, AxisLike, DTypeLike
 from hybridflow.eager.operands import as_tensor as _as_tensor, cast as _cast, float_operand as _float_operand
 from hybridflow.eager.public_op import operation as _operation
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError
@@ -58,7 +58,7 @@ __all__ = [
 _SWAPPED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
-def _scale(norm: Any, n: int, inverse: bool, stage: str) -> float:
+def _scale(norm: str | None, n: int, inverse: bool, stage: str) -> float:
     """The factor of a transform of n numbers."""
     if not (norm is None or isinstance(norm, str)) or norm not in _SWAPPED:
         raise ArgumentError(stage, f"norm is {norm!r}. Expected 'backward', 'ortho' or 'forward'.")
@@ -86,7 +86,7 @@ def _as_complex(x: Tensor) -> Tensor:
     return x if _dtypes.is_complex(x.dtype) else _complex(x, _zeros_like(x))
 
 
-def _length(n: Any, x: Tensor, axis: int, stage: str) -> int:
+def _length(n: SupportsIndex | None, x: Tensor, axis: int, stage: str) -> int:
     """How many numbers are transformed."""
     size = _known_extent(x, axis, stage) if n is None else _type_rules.integer(stage, "n", n)
     if size < 1:
@@ -96,7 +96,9 @@ def _length(n: Any, x: Tensor, axis: int, stage: str) -> int:
     return size
 
 
-def _along(x: Tensor, n: Any, axis: Any, norm: Any, inverse: bool, stage: str) -> Tensor:
+def _along(
+    x: Tensor, n: SupportsIndex | None, axis: SupportsIndex, norm: str | None, inverse: bool, stage: str
+) -> Tensor:
     axis = _type_rules.axis(stage, x.type, axis)
     size = _length(n, x, axis, stage)
     scale = _scale(norm, size, inverse, stage)
@@ -104,7 +106,7 @@ def _along(x: Tensor, n: Any, axis: Any, norm: Any, inverse: bool, stage: str) -
     return _fourier.fft(_as_complex(x), axis, inverse=inverse, scale=scale)
 
 
-def _real_along(x: Tensor, n: Any, axis: Any, norm: Any, stage: str) -> Tensor:
+def _real_along(x: Tensor, n: SupportsIndex | None, axis: SupportsIndex, norm: str | None, stage: str) -> Tensor:
     axis = _type_rules.axis(stage, x.type, axis)
     size = _length(n, x, axis, stage)
     scale = _scale(norm, size, False, stage)
@@ -112,7 +114,7 @@ def _real_along(x: Tensor, n: Any, axis: Any, norm: Any, stage: str) -> Tensor:
     return _moveaxis(_fourier.rfft(x, scale=scale), -1, axis)
 
 
-def _to_real_along(x: Tensor, n: Any, axis: Any, norm: Any, stage: str) -> Tensor:
+def _to_real_along(x: Tensor, n: SupportsIndex | None, axis: SupportsIndex, norm: str | None, stage: str) -> Tensor:
     axis = _type_rules.axis(stage, x.type, axis)
     size = 2 * (_known_extent(x, axis, stage) - 1) if n is None else _type_rules.integer(stage, "n", n)
     if size < 1:
@@ -123,7 +125,7 @@ def _to_real_along(x: Tensor, n: Any, axis: Any, norm: Any, stage: str) -> Tenso
 
 
 @_operation
-def fft(a: ArrayLike, /, n: Any = None, axis: int = -1, norm: str | None = None) -> Tensor:
+def fft(a: ArrayLike, /, n: SupportsIndex | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """The discrete Fourier transform along an axis: ``sum(a[j] * exp(-2i pi j k / n))``.
 
     Args:
@@ -147,7 +149,7 @@ def fft(a: ArrayLike, /, n: Any = None, axis: int = -1, norm: str | None = None)
 
 
 @_operation
-def ifft(a: ArrayLike, /, n: Any = None, axis: int = -1, norm: str | None = None) -> Tensor:
+def ifft(a: ArrayLike, /, n: SupportsIndex | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of ``fft``: ``sum(a[k] * exp(2i pi j k / n)) / n``.
 
     Args:
@@ -170,7 +172,7 @@ def ifft(a: ArrayLike, /, n: Any = None, axis: int = -1, norm: str | None = None
 
 
 @_operation
-def rfft(a: ArrayLike, /, n: Any = None, axis: int = -1, norm: str | None = None) -> Tensor:
+def rfft(a: ArrayLike, /, n: SupportsIndex | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """The Fourier transform of real numbers: its first ``n // 2 + 1`` numbers, of which the others are conjugates.
 
     Args:
@@ -194,7 +196,7 @@ def rfft(a: ArrayLike, /, n: Any = None, axis: int = -1, norm: str | None = None
 
 
 @_operation
-def irfft(a: ArrayLike, /, n: Any = None, axis: int = -1, norm: str | None = None) -> Tensor:
+def irfft(a: ArrayLike, /, n: SupportsIndex | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of ``rfft``.  Imaginary parts that the transform of real numbers cannot have are not looked at.
 
     Args:
@@ -217,7 +219,7 @@ def irfft(a: ArrayLike, /, n: Any = None, axis: int = -1, norm: str | None = Non
 
 
 @_operation
-def hfft(a: ArrayLike, /, n: Any = None, axis: int = -1, norm: str | None = None) -> Tensor:
+def hfft(a: ArrayLike, /, n: SupportsIndex | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """The transform of a signal that is its own conjugate backwards, whose first half is given: real numbers.
 
     Args:
@@ -241,7 +243,7 @@ def hfft(a: ArrayLike, /, n: Any = None, axis: int = -1, norm: str | None = None
 
 
 @_operation
-def ihfft(a: ArrayLike, /, n: Any = None, axis: int = -1, norm: str | None = None) -> Tensor:
+def ihfft(a: ArrayLike, /, n: SupportsIndex | None = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of ``hfft``.
 
     Args:
@@ -265,7 +267,7 @@ def ihfft(a: ArrayLike, /, n: Any = None, axis: int = -1, norm: str | None = Non
     return _conj(_real_along(_real_numbers(a, "ihfft"), n, axis, _SWAPPED[norm], "ihfft"))
 
 
-def _grid(x: Tensor, s: Any, axes: Any, stage: str) -> list[tuple[Any, int]]:
+def _grid(x: Tensor, s: Sequence[SupportsIndex] | None, axes: AxisLike, stage: str) -> list[tuple[Any, int]]:
     """The length (None for all) and the axis of each transform."""
     lengths = None if s is None else [None if k == -1 else k for k in _sequence(s, "s", stage)]
     if axes is None:
@@ -288,7 +290,9 @@ def _sequence(value: Any, name: str, stage: str) -> Sequence[Any]:
     raise ArgumentError(stage, f"{name} is {value!r}. Expected a tuple of integers.")
 
 
-def _several(a: Any, s: Any, axes: Any, norm: Any, inverse: bool, stage: str) -> Tensor:
+def _several(
+    a: ArrayLike, s: Sequence[SupportsIndex] | None, axes: AxisLike, norm: str | None, inverse: bool, stage: str
+) -> Tensor:
     x = _numbers(a, stage, least=0)
     grid = _grid(x, s, axes, stage)
     _scale(norm, 1, inverse, stage)
@@ -298,7 +302,9 @@ def _several(a: Any, s: Any, axes: Any, norm: Any, inverse: bool, stage: str) ->
     return x
 
 
-def _several_real(a: Any, s: Any, axes: Any, norm: Any, stage: str) -> Tensor:
+def _several_real(
+    a: ArrayLike, s: Sequence[SupportsIndex] | None, axes: AxisLike, norm: str | None, stage: str
+) -> Tensor:
     x = _real_numbers(a, stage)
     grid = _grid(x, s, axes, stage)
     if not grid:
@@ -310,7 +316,9 @@ def _several_real(a: Any, s: Any, axes: Any, norm: Any, stage: str) -> Tensor:
     return x
 
 
-def _several_to_real(a: Any, s: Any, axes: Any, norm: Any, stage: str) -> Tensor:
+def _several_to_real(
+    a: ArrayLike, s: Sequence[SupportsIndex] | None, axes: AxisLike, norm: str | None, stage: str
+) -> Tensor:
     x = _numbers(a, stage)
     grid = _grid(x, s, axes, stage)
     if not grid:
@@ -324,7 +332,13 @@ def _several_to_real(a: Any, s: Any, axes: Any, norm: Any, stage: str) -> Tensor
 
 
 @_operation
-def fftn(a: ArrayLike, /, s: Any = None, axes: Any = None, norm: str | None = None) -> Tensor:
+def fftn(
+    a: ArrayLike,
+    /,
+    s: Sequence[SupportsIndex] | None = None,
+    axes: Sequence[SupportsIndex] | None = None,
+    norm: str | None = None,
+) -> Tensor:
     """The Fourier transform along several axes.
 
     Args:
@@ -349,7 +363,13 @@ def fftn(a: ArrayLike, /, s: Any = None, axes: Any = None, norm: str | None = No
 
 
 @_operation
-def ifftn(a: ArrayLike, /, s: Any = None, axes: Any = None, norm: str | None = None) -> Tensor:
+def ifftn(
+    a: ArrayLike,
+    /,
+    s: Sequence[SupportsIndex] | None = None,
+    axes: Sequence[SupportsIndex] | None = None,
+    norm: str | None = None,
+) -> Tensor:
     """The inverse of ``fftn``.
 
     Args:
@@ -374,7 +394,13 @@ def ifftn(a: ArrayLike, /, s: Any = None, axes: Any = None, norm: str | None = N
 
 
 @_operation
-def rfftn(a: ArrayLike, /, s: Any = None, axes: Any = None, norm: str | None = None) -> Tensor:
+def rfftn(
+    a: ArrayLike,
+    /,
+    s: Sequence[SupportsIndex] | None = None,
+    axes: Sequence[SupportsIndex] | None = None,
+    norm: str | None = None,
+) -> Tensor:
     """The Fourier transform of real numbers along several axes, of which the last one keeps the first half.
 
     Args:
@@ -398,7 +424,13 @@ def rfftn(a: ArrayLike, /, s: Any = None, axes: Any = None, norm: str | None = N
 
 
 @_operation
-def irfftn(a: ArrayLike, /, s: Any = None, axes: Any = None, norm: str | None = None) -> Tensor:
+def irfftn(
+    a: ArrayLike,
+    /,
+    s: Sequence[SupportsIndex] | None = None,
+    axes: Sequence[SupportsIndex] | None = None,
+    norm: str | None = None,
+) -> Tensor:
     """The inverse of ``rfftn``.
 
     Args:
@@ -423,7 +455,13 @@ def irfftn(a: ArrayLike, /, s: Any = None, axes: Any = None, norm: str | None = 
 
 
 @_operation
-def fft2(a: ArrayLike, /, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Tensor:
+def fft2(
+    a: ArrayLike,
+    /,
+    s: Sequence[SupportsIndex] | None = None,
+    axes: Sequence[SupportsIndex] = (-2, -1),
+    norm: str | None = None,
+) -> Tensor:
     """The Fourier transform along two axes, as ``fftn``.
 
     Args:
@@ -446,7 +484,13 @@ def fft2(a: ArrayLike, /, s: Any = None, axes: Any = (-2, -1), norm: str | None 
 
 
 @_operation
-def ifft2(a: ArrayLike, /, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Tensor:
+def ifft2(
+    a: ArrayLike,
+    /,
+    s: Sequence[SupportsIndex] | None = None,
+    axes: Sequence[SupportsIndex] = (-2, -1),
+    norm: str | None = None,
+) -> Tensor:
     """The inverse of ``fft2``.
 
     Args:
@@ -469,7 +513,13 @@ def ifft2(a: ArrayLike, /, s: Any = None, axes: Any = (-2, -1), norm: str | None
 
 
 @_operation
-def rfft2(a: ArrayLike, /, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Tensor:
+def rfft2(
+    a: ArrayLike,
+    /,
+    s: Sequence[SupportsIndex] | None = None,
+    axes: Sequence[SupportsIndex] = (-2, -1),
+    norm: str | None = None,
+) -> Tensor:
     """The Fourier transform of real numbers along two axes, as ``rfftn``.
 
     Args:
@@ -493,7 +543,13 @@ def rfft2(a: ArrayLike, /, s: Any = None, axes: Any = (-2, -1), norm: str | None
 
 
 @_operation
-def irfft2(a: ArrayLike, /, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Tensor:
+def irfft2(
+    a: ArrayLike,
+    /,
+    s: Sequence[SupportsIndex] | None = None,
+    axes: Sequence[SupportsIndex] = (-2, -1),
+    norm: str | None = None,
+) -> Tensor:
     """The inverse of ``rfft2``.
 
     Args:
@@ -515,7 +571,7 @@ def irfft2(a: ArrayLike, /, s: Any = None, axes: Any = (-2, -1), norm: str | Non
     return _several_to_real(a, s, axes, norm, "irfft2")
 
 
-def _frequencies(n: Any, d: Any, dtype: DTypeLike | None, device: Any, stage: str, first: Any) -> Tensor:
+def _frequencies(n: SupportsIndex, d: Any, dtype: DTypeLike | None, device: Any, stage: str, first: Any) -> Tensor:
     count = _type_rules.integer(stage, "n", n)
     if count < 1:
         raise ArgumentError(stage, f"n is {count}. Expected 1 or more.")
@@ -529,7 +585,9 @@ def _frequencies(n: Any, d: Any, dtype: DTypeLike | None, device: Any, stage: st
 
 
 @_operation
-def fftfreq(n: Any, /, d: float = 1.0, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
+def fftfreq(
+    n: SupportsIndex, /, d: float = 1.0, *, dtype: DTypeLike | None = None, device: str | None = None
+) -> Tensor:
     """The frequencies of the results of ``fft``: 0, 1, ... and the negative ones, divided by ``d * n``.
 
     Args:
@@ -552,7 +610,9 @@ def fftfreq(n: Any, /, d: float = 1.0, *, dtype: DTypeLike | None = None, device
 
 
 @_operation
-def rfftfreq(n: Any, /, d: float = 1.0, *, dtype: DTypeLike | None = None, device: str | None = None) -> Tensor:
+def rfftfreq(
+    n: SupportsIndex, /, d: float = 1.0, *, dtype: DTypeLike | None = None, device: str | None = None
+) -> Tensor:
     """The frequencies of the results of ``rfft``: 0, 1, ... up to n // 2, divided by ``d * n``.
 
     Args:
@@ -574,7 +634,7 @@ def rfftfreq(n: Any, /, d: float = 1.0, *, dtype: DTypeLike | None = None, devic
     return _frequencies(n, d, dtype, device, "rfftfreq", lambda k: [(0, k // 2 + 1)])
 
 
-def _shifted(x: Any, axes: Any, stage: str, steps: Any) -> Tensor:
+def _shifted(x: Any, axes: AxisLike, stage: str, steps: Any) -> Tensor:
     x = _as_tensor(x, stage)
     if axes is None:
         along = tuple(range(x.ndim))
@@ -587,7 +647,7 @@ def _shifted(x: Any, axes: Any, stage: str, steps: Any) -> Tensor:
 
 
 @_operation
-def fftshift(x: ArrayLike, /, *, axes: Any = None) -> Tensor:
+def fftshift(x: ArrayLike, /, *, axes: Sequence[SupportsIndex] | None = None) -> Tensor:
     """Move the number of frequency 0 to the middle.
 
     Args:
@@ -607,7 +667,7 @@ def fftshift(x: ArrayLike, /, *, axes: Any = None) -> Tensor:
 
 
 @_operation
-def ifftshift(x: ArrayLike, /, *, axes: Any = None) -> Tensor:
+def ifftshift(x: ArrayLike, /, *, axes: Sequence[SupportsIndex] | None = None) -> Tensor:
     """The inverse of ``fftshift``.
 
     Args:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from hybridflow import layers
+from hybridflow.core.type_aliases import Identifier
 from hybridflow.errors import ArgumentError
 from hybridflow.layers.functional_graph import Input, InputLayer
 from hybridflow.layers.keras_tensor import Symbol
@@ -71,12 +72,12 @@ class Request(NamedTuple):
     """What an architecture was asked for."""
 
     include_top: bool
-    weights: Any
-    input_tensor: Any
-    input_shape: Any
+    weights: str | os.PathLike[str] | None
+    input_tensor: Symbol | None
+    input_shape: Sequence[int | None] | None
     pooling: str | None
     classes: int
-    classifier_activation: Any
+    classifier_activation: Identifier
     name: str
 
 
@@ -171,7 +172,7 @@ def keras_file(name: str) -> Path:
 
 
 def _file(request: Request, published: str) -> str:
-    if request.weights != PUBLISHED:
+    if request.weights is not None and request.weights != PUBLISHED:
         path = os.fspath(request.weights)
         if not os.path.exists(path):
             raise ArgumentError(request.name, f"there is no file {path} of weights.")

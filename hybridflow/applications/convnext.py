@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from typing import Any
 
 from hybridflow import layers
 from hybridflow.applications import building
 from hybridflow.applications.building import Request, documented
+from hybridflow.core.type_aliases import Identifier
 from hybridflow.core.variable import Variable
+from hybridflow.layers.keras_tensor import Symbol
 from hybridflow.models.sequential import Sequential
 
 _EPSILON = 1e-6
@@ -78,8 +82,7 @@ def _network(request: Request, include_preprocessing: bool, counts: tuple[int, .
     if request.include_top:
         x = layers.GlobalAveragePooling2D(name=f"{name}_head_gap")(x)
         x = layers.LayerNormalization(epsilon=_EPSILON, name=f"{name}_head_layernorm")(x)
-        options = {"activation": request.classifier_activation, "name": f"{name}_head_dense"}
-        end = layers.Dense(request.classes, **options)(x)
+        end = layers.Dense(request.classes, activation=request.classifier_activation, name=f"{name}_head_dense")(x)
     else:
         end = building.pooled(x, request, building.Head(None, None))
         end = layers.LayerNormalization(epsilon=_EPSILON)(end)
@@ -90,12 +93,12 @@ def _network(request: Request, include_preprocessing: bool, counts: tuple[int, .
 def ConvNeXtTiny(
     include_top: bool = True,
     include_preprocessing: bool = True,
-    weights: Any = "imagenet",
-    input_tensor: Any = None,
-    input_shape: Any = None,
+    weights: str | os.PathLike[str] | None = "imagenet",
+    input_tensor: Symbol | None = None,
+    input_shape: Sequence[int | None] | None = None,
     pooling: str | None = None,
     classes: int = 1000,
-    classifier_activation: Any = "softmax",
+    classifier_activation: Identifier = "softmax",
     name: str = "convnext_tiny",
 ) -> Any:
     """A convolutional network in the form of a transformer, the smallest of its family."""

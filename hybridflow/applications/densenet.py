@@ -3,11 +3,15 @@ Networks", 2016."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from typing import Any
 
 from hybridflow import layers
 from hybridflow.applications import building
 from hybridflow.applications.building import Request, documented
+from hybridflow.core.type_aliases import Identifier
+from hybridflow.layers.keras_tensor import Symbol
 
 _GROWTH = 32
 _EPSILON = 1.001e-5
@@ -53,12 +57,12 @@ def _network(request: Request, counts: tuple[int, ...], file: str) -> Any:
 @documented(1024)
 def DenseNet121(
     include_top: bool = True,
-    weights: Any = "imagenet",
-    input_tensor: Any = None,
-    input_shape: Any = None,
+    weights: str | os.PathLike[str] | None = "imagenet",
+    input_tensor: Symbol | None = None,
+    input_shape: Sequence[int | None] | None = None,
     pooling: str | None = None,
     classes: int = 1000,
-    classifier_activation: Any = "softmax",
+    classifier_activation: Identifier = "softmax",
     name: str = "densenet121",
 ) -> Any:
     """A densely connected network of 121 layers: each takes the results of all before it."""

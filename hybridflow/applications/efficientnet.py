@@ -4,11 +4,15 @@ Convolutional Neural Networks", 2019."""
 from __future__ import annotations
 
 import math
+import os
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from hybridflow import layers
 from hybridflow.applications import building
 from hybridflow.applications.building import Request, documented
+from hybridflow.core.type_aliases import Identifier
+from hybridflow.layers.keras_tensor import Symbol
 
 
 class _Stage(NamedTuple):
@@ -106,12 +110,12 @@ def _network(request: Request, width: float, depth: float, size: int, dropout: f
 @documented(1280)
 def EfficientNetB0(
     include_top: bool = True,
-    weights: Any = "imagenet",
-    input_tensor: Any = None,
-    input_shape: Any = None,
+    weights: str | os.PathLike[str] | None = "imagenet",
+    input_tensor: Symbol | None = None,
+    input_shape: Sequence[int | None] | None = None,
     pooling: str | None = None,
     classes: int = 1000,
-    classifier_activation: Any = "softmax",
+    classifier_activation: Identifier = "softmax",
     name: str = "efficientnetb0",
 ) -> Any:
     """EfficientNet B0: 1.0 times as wide and 1.0 times as deep as B0, for pictures of 224x224 from 0 to 255."""
@@ -122,12 +126,12 @@ def EfficientNetB0(
 @documented(1280)
 def EfficientNetB1(
     include_top: bool = True,
-    weights: Any = "imagenet",
-    input_tensor: Any = None,
-    input_shape: Any = None,
+    weights: str | os.PathLike[str] | None = "imagenet",
+    input_tensor: Symbol | None = None,
+    input_shape: Sequence[int | None] | None = None,
     pooling: str | None = None,
     classes: int = 1000,
-    classifier_activation: Any = "softmax",
+    classifier_activation: Identifier = "softmax",
     name: str = "efficientnetb1",
 ) -> Any:
     """EfficientNet B1: 1.0 times as wide and 1.1 times as deep as B0, for pictures of 240x240 from 0 to 255."""
@@ -138,12 +142,12 @@ def EfficientNetB1(
 @documented(1408)
 def EfficientNetB2(
     include_top: bool = True,
-    weights: Any = "imagenet",
-    input_tensor: Any = None,
-    input_shape: Any = None,
+    weights: str | os.PathLike[str] | None = "imagenet",
+    input_tensor: Symbol | None = None,
+    input_shape: Sequence[int | None] | None = None,
     pooling: str | None = None,
     classes: int = 1000,
-    classifier_activation: Any = "softmax",
+    classifier_activation: Identifier = "softmax",
     name: str = "efficientnetb2",
 ) -> Any:
     """EfficientNet B2: 1.1 times as wide and 1.2 times as deep as B0, for pictures of 260x260 from 0 to 255."""
@@ -154,12 +158,12 @@ def EfficientNetB2(
 @documented(1536)
 def EfficientNetB3(
     include_top: bool = True,
-    weights: Any = "imagenet",
-    input_tensor: Any = None,
-    input_shape: Any = None,
+    weights: str | os.PathLike[str] | None = "imagenet",
+    input_tensor: Symbol | None = None,
+    input_shape: Sequence[int | None] | None = None,
     pooling: str | None = None,
     classes: int = 1000,
-    classifier_activation: Any = "softmax",
+    classifier_activation: Identifier = "softmax",
     name: str = "efficientnetb3",
 ) -> Any:
     """EfficientNet B3: 1.2 times as wide and 1.4 times as deep as B0, for pictures of 300x300 from 0 to 255."""

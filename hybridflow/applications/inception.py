@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Sequence
 from typing import Any
 
 from hybridflow import layers
 from hybridflow.applications import building
 from hybridflow.applications.building import Request, documented
+from hybridflow.core.type_aliases import Identifier
+from hybridflow.layers.keras_tensor import Symbol
 
 _HEAD = building.Head("avg_pool", None)
 
@@ -141,12 +144,12 @@ def _xception(request: Request) -> Any:
 @documented(2048)
 def InceptionV3(
     include_top: bool = True,
-    weights: Any = "imagenet",
-    input_tensor: Any = None,
-    input_shape: Any = None,
+    weights: str | os.PathLike[str] | None = "imagenet",
+    input_tensor: Symbol | None = None,
+    input_shape: Sequence[int | None] | None = None,
     pooling: str | None = None,
     classes: int = 1000,
-    classifier_activation: Any = "softmax",
+    classifier_activation: Identifier = "softmax",
     name: str = "inception_v3",
 ) -> Any:
     """Convolutions of several sizes side by side, for pictures of 299x299."""
@@ -157,12 +160,12 @@ def InceptionV3(
 @documented(2048)
 def Xception(
     include_top: bool = True,
-    weights: Any = "imagenet",
-    input_tensor: Any = None,
-    input_shape: Any = None,
+    weights: str | os.PathLike[str] | None = "imagenet",
+    input_tensor: Symbol | None = None,
+    input_shape: Sequence[int | None] | None = None,
     pooling: str | None = None,
     classes: int = 1000,
-    classifier_activation: Any = "softmax",
+    classifier_activation: Identifier = "softmax",
     name: str = "xception",
 ) -> Any:
     """Depthwise separable convolutions with residuals, for pictures of 299x299."""

@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from hybridflow import layers
 from hybridflow.applications import building
 from hybridflow.applications.building import Request, documented, rounded
+from hybridflow.core.type_aliases import Identifier
 from hybridflow.errors import ArgumentError
+from hybridflow.layers.keras_tensor import Symbol
 
 _MOMENTUM = 0.999
 
@@ -47,14 +51,14 @@ def _block_v2(x: Any, channels: int, stride: int, number: int) -> Any:
 
 @documented(1280)
 def MobileNetV2(
-    input_shape: Any = None,
+    input_shape: Sequence[int | None] | None = None,
     alpha: float = 1.0,
     include_top: bool = True,
-    weights: Any = "imagenet",
-    input_tensor: Any = None,
+    weights: str | os.PathLike[str] | None = "imagenet",
+    input_tensor: Symbol | None = None,
     pooling: str | None = None,
     classes: int = 1000,
-    classifier_activation: Any = "softmax",
+    classifier_activation: Identifier = "softmax",
     name: str | None = None,
 ) -> Any:
     """Inverted residual blocks: wide within, narrow between them."""
@@ -201,16 +205,16 @@ def _network_v3(request: Request, options: _Options, blocks: tuple[_Block, ...],
 
 @documented(576)
 def MobileNetV3Small(
-    input_shape: Any = None,
+    input_shape: Sequence[int | None] | None = None,
     alpha: float = 1.0,
     minimalistic: bool = False,
     include_top: bool = True,
-    weights: Any = "imagenet",
-    input_tensor: Any = None,
+    weights: str | os.PathLike[str] | None = "imagenet",
+    input_tensor: Symbol | None = None,
     classes: int = 1000,
     pooling: str | None = None,
     dropout_rate: float = 0.2,
-    classifier_activation: Any = "softmax",
+    classifier_activation: Identifier = "softmax",
     include_preprocessing: bool = True,
     name: str = "MobileNetV3Small",
 ) -> Any:
@@ -222,16 +226,16 @@ def MobileNetV3Small(
 
 @documented(960)
 def MobileNetV3Large(
-    input_shape: Any = None,
+    input_shape: Sequence[int | None] | None = None,
     alpha: float = 1.0,
     minimalistic: bool = False,
     include_top: bool = True,
-    weights: Any = "imagenet",
-    input_tensor: Any = None,
+    weights: str | os.PathLike[str] | None = "imagenet",
+    input_tensor: Symbol | None = None,
     classes: int = 1000,
     pooling: str | None = None,
     dropout_rate: float = 0.2,
-    classifier_activation: Any = "softmax",
+    classifier_activation: Identifier = "softmax",
     include_preprocessing: bool = True,
     name: str = "MobileNetV3Large",
 ) -> Any:

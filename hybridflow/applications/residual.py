@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from typing import Any
 
 from hybridflow import layers
 from hybridflow.applications import building
 from hybridflow.applications.building import Request, documented
+from hybridflow.core.type_aliases import Identifier
+from hybridflow.layers.keras_tensor import Symbol
 
 _EPSILON = 1.001e-5
 _WIDTHS = 64, 128, 256, 512
@@ -82,12 +86,12 @@ def _network(request: Request, counts: tuple[int, ...], file: str, is_second: bo
 @documented(2048)
 def ResNet50(
     include_top: bool = True,
-    weights: Any = "imagenet",
-    input_tensor: Any = None,
-    input_shape: Any = None,
+    weights: str | os.PathLike[str] | None = "imagenet",
+    input_tensor: Symbol | None = None,
+    input_shape: Sequence[int | None] | None = None,
     pooling: str | None = None,
     classes: int = 1000,
-    classifier_activation: Any = "softmax",
+    classifier_activation: Identifier = "softmax",
     name: str = "resnet50",
 ) -> Any:
     """A residual network of 50 layers."""
@@ -98,12 +102,12 @@ def ResNet50(
 @documented(2048)
 def ResNet101(
     include_top: bool = True,
-    weights: Any = "imagenet",
-    input_tensor: Any = None,
-    input_shape: Any = None,
+    weights: str | os.PathLike[str] | None = "imagenet",
+    input_tensor: Symbol | None = None,
+    input_shape: Sequence[int | None] | None = None,
     pooling: str | None = None,
     classes: int = 1000,
-    classifier_activation: Any = "softmax",
+    classifier_activation: Identifier = "softmax",
     name: str = "resnet101",
 ) -> Any:
     """A residual network of 101 layers."""
@@ -114,12 +118,12 @@ def ResNet101(
 @documented(2048)
 def ResNet152(
     include_top: bool = True,
-    weights: Any = "imagenet",
-    input_tensor: Any = None,
-    input_shape: Any = None,
+    weights: str | os.PathLike[str] | None = "imagenet",
+    input_tensor: Symbol | None = None,
+    input_shape: Sequence[int | None] | None = None,
     pooling: str | None = None,
     classes: int = 1000,
-    classifier_activation: Any = "softmax",
+    classifier_activation: Identifier = "softmax",
     name: str = "resnet152",
 ) -> Any:
     """A residual network of 152 layers."""
@@ -130,12 +134,12 @@ def ResNet152(
 @documented(2048)
 def ResNet50V2(
     include_top: bool = True,
-    weights: Any = "imagenet",
-    input_tensor: Any = None,
-    input_shape: Any = None,
+    weights: str | os.PathLike[str] | None = "imagenet",
+    input_tensor: Symbol | None = None,
+    input_shape: Sequence[int | None] | None = None,
     pooling: str | None = None,
     classes: int = 1000,
-    classifier_activation: Any = "softmax",
+    classifier_activation: Identifier = "softmax",
     name: str = "resnet50v2",
 ) -> Any:
     """A residual network of 50 layers, of the second kind: what is added is normalised before it is convolved."""
@@ -146,12 +150,12 @@ def ResNet50V2(
 @documented(2048)
 def ResNet101V2(
     include_top: bool = True,
-    weights: Any = "imagenet",
-    input_tensor: Any = None,
-    input_shape: Any = None,
+    weights: str | os.PathLike[str] | None = "imagenet",
+    input_tensor: Symbol | None = None,
+    input_shape: Sequence[int | None] | None = None,
     pooling: str | None = None,
     classes: int = 1000,
-    classifier_activation: Any = "softmax",
+    classifier_activation: Identifier = "softmax",
     name: str = "resnet101v2",
 ) -> Any:
     """A residual network of 101 layers, of the second kind: what is added is normalised before it is convolved."""
@@ -162,12 +166,12 @@ def ResNet101V2(
 @documented(2048)
 def ResNet152V2(
     include_top: bool = True,
-    weights: Any = "imagenet",
-    input_tensor: Any = None,
-    input_shape: Any = None,
+    weights: str | os.PathLike[str] | None = "imagenet",
+    input_tensor: Symbol | None = None,
+    input_shape: Sequence[int | None] | None = None,
     pooling: str | None = None,
     classes: int = 1000,
-    classifier_activation: Any = "softmax",
+    classifier_activation: Identifier = "softmax",
     name: str = "resnet152v2",
 ) -> Any:
     """A residual network of 152 layers, of the second kind: what is added is normalised before it is convolved."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from typing import Any
 
 from hybridflow import layers
 from hybridflow.applications import building
 from hybridflow.applications.building import Request, documented
+from hybridflow.core.type_aliases import Identifier
+from hybridflow.layers.keras_tensor import Symbol
 
 _WIDTHS = 64, 128, 256, 512, 512
 
@@ -31,12 +35,12 @@ def _network(request: Request, counts: tuple[int, ...], file: str) -> Any:
 @documented(512)
 def VGG16(
     include_top: bool = True,
-    weights: Any = "imagenet",
-    input_tensor: Any = None,
-    input_shape: Any = None,
+    weights: str | os.PathLike[str] | None = "imagenet",
+    input_tensor: Symbol | None = None,
+    input_shape: Sequence[int | None] | None = None,
     pooling: str | None = None,
     classes: int = 1000,
-    classifier_activation: Any = "softmax",
+    classifier_activation: Identifier = "softmax",
     name: str = "vgg16",
 ) -> Any:
     """Thirteen or sixteen convolutions of 3x3, and three dense layers: 16 layers with weights."""
@@ -47,12 +51,12 @@ def VGG16(
 @documented(512)
 def VGG19(
     include_top: bool = True,
-    weights: Any = "imagenet",
-    input_tensor: Any = None,
-    input_shape: Any = None,
+    weights: str | os.PathLike[str] | None = "imagenet",
+    input_tensor: Symbol | None = None,
+    input_shape: Sequence[int | None] | None = None,
     pooling: str | None = None,
     classes: int = 1000,
-    classifier_activation: Any = "softmax",
+    classifier_activation: Identifier = "softmax",
     name: str = "vgg19",
 ) -> Any:
     """Thirteen or sixteen convolutions of 3x3, and three dense layers: 19 layers with weights."""

@@ -13,10 +13,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridflow.array.creation import iota
-from hybridflow.array.elementwise import add, equal, greater_equal, less, logical_and, minimum, multiply, where
-from hybridflow.array.positions import positions_of_true
-from hybridflow.array.reductions import count_nonzero
-from hybridflow.array.shapes import expand_dims, known_extent, moveaxis, unstack
+from hybridflow.array.elementwise import (
+    add,
+    equal,
+    floor_divide,
+    greater_equal,
+    less,
+    logical_and,
+    minimum,
+    multiply,
+    remainder,
+    subtract,
+    where,
+)
+from hybridflow.array.reductions import count_nonzero, cumulative_sum
+from hybridflow.array.shapes import expand_dims, known_extent, moveaxis, reshape, slice_axis, unstack
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim, Extent
 from hybridflow.compiler.ir.types import Shape, is_static, same_extents
@@ -32,6 +43,7 @@ from hybridflow.eager.operands import (
     cast,
     common_dtype,
     expand,
+    filled,
     fresh,
     from_numpy,
     literal,
@@ -580,3 +592,32 @@ def one_hot(indices: ArrayLike, depth: int, axis: int = -1, dtype: DTypeLike = d
     wide = expand_dims(indices, axis)
     positions = iota((*wide.shape[:axis], extent, *wide.shape[axis + 1 :]), axis, indices.dtype)
     return cast(equal(wide, positions), to_dtype(dtype, "one_hot"))
+
+
+def first_positions(chosen: Tensor, size: Extent) -> Tensor:
+    """The positions of the first ``size`` that are true; where there are fewer, any others behind them.
+
+    Each position is written where the next one that is true belongs, so that those stay which are true themselves;
+    what belongs behind the last place is written there, and cut off.
+    """
+    count = chosen.shape[0]
+    flags = cast(chosen, default_int)
+    before = minimum(subtract(cumulative_sum(flags), flags), size)
+    empty = filled(0, default_int, (size + 1,), "nonzero")
+    places = apply(TABLE["scatter_set"], empty, before, iota((count,), 0, default_int), axis=0, known=True)
+    return slice_axis(places, 0, 0, size)
+
+
+def positions_of_true(chosen: Tensor, count: Extent) -> tuple[Tensor, ...]:
+    """The positions of all that are true, which are so many, one tensor for each axis."""
+    places = first_positions(reshape(chosen, (-1,)), count)
+    return (places,) if chosen.ndim == 1 else unraveled(places, chosen.shape)
+
+
+def unraveled(places: Tensor, shape: Shape) -> tuple[Tensor, ...]:
+    """The positions along each axis of places in row-major order."""
+    positions = []
+    for extent in reversed(shape):
+        positions.append(remainder(places, extent) if extent != 0 else places)
+        places = floor_divide(places, extent) if extent != 0 else places
+    return tuple(reversed(positions))

@@ -17,8 +17,7 @@ from hybridflow.array.elementwise import (
     not_equal,
     where,
 )
-from hybridflow.array.indexing import take
-from hybridflow.array.positions import first_positions, positions_of_true, unraveled
+from hybridflow.array.indexing import first_positions, positions_of_true, take, unraveled
 from hybridflow.array.reductions import count_nonzero, cumulative_sum, min, sum
 from hybridflow.array.searching import searchsorted
 from hybridflow.array.shapes import concat, reshape
@@ -84,7 +83,7 @@ def boolean_mask(
     name: str | None = None,
     *,
     size: int | None = None,
-    fill_value: Any = 0,
+    fill_value: ArrayLike = 0,
 ) -> Tensor:
     """The parts of ``tensor`` where ``mask`` is true, one behind the other: ``tensor[mask]``.
 
@@ -148,7 +147,7 @@ def boolean_mask(
     return where(shown, parts, cast(as_tensor(fill_value, "boolean_mask"), x.dtype))
 
 
-def unique_of(x: Tensor, size: Extent, fill_value: Any) -> Tensor:
+def unique_of(x: Tensor, size: Extent, fill_value: ArrayLike | None) -> Tensor:
     """The distinct elements in ascending order, ``size`` of them; ``fill_value``, or the least element, fills up."""
     flat = sort(reshape(x, (-1,)))
     if flat.shape[0] == 0:
@@ -164,7 +163,7 @@ def count_distinct(x: Tensor, equal_nan: bool = False) -> Tensor:
 
 
 def unique_parts(
-    x: Tensor, size: Extent, fill_value: Any, equal_nan: bool = False
+    x: Tensor, size: Extent, fill_value: ArrayLike | None, equal_nan: bool = False
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """What ``unique_of`` gives, where each occurs first, which of them each element of ``x`` is, and how often each
     occurs; 0 fills up positions and counts."""
@@ -194,13 +193,13 @@ def _begins(ordered: Tensor, equal_nan: bool = False) -> Tensor:
     return concat([first, differ])
 
 
-def _filling(ordered: Tensor, fill_value: Any) -> Tensor:
+def _filling(ordered: Tensor, fill_value: ArrayLike | None) -> Tensor:
     return ordered[0] if fill_value is None else cast(as_tensor(fill_value, "unique_all"), ordered.dtype)
 
 
 @operation
 def repeat(
-    x: ArrayLike, repeats: Any, /, axis: int | None = None, *, size: int | None = None, fill_value: Any = 0
+    x: ArrayLike, repeats: Any, /, axis: int | None = None, *, size: int | None = None, fill_value: ArrayLike = 0
 ) -> Tensor:
     """Each element ``repeats`` times, next to each other, along ``axis``; None flattens first.
 
@@ -264,7 +263,7 @@ def _total(counts: Tensor) -> Tensor:
     return where(less(least, 0), least, sum(counts))
 
 
-def _repeated(x: Tensor, counts: Tensor, axis: int, size: Extent, fill_value: Any) -> Tensor:
+def _repeated(x: Tensor, counts: Tensor, axis: int, size: Extent, fill_value: ArrayLike) -> Tensor:
     """The parts along an axis ``counts`` times each, which is an integer for each of them or one for all."""
     extent = x.shape[axis]
     if counts.ndim > 1 or (counts.ndim and not is_one(counts.shape[0]) and counts.shape[0] != extent):

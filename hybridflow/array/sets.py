@@ -51,7 +51,7 @@ def _unique(
     x: ArrayLike,
     stage: str,
     size: int | None,
-    fill_value: Any,
+    fill_value: ArrayLike | None,
     axis: int | None = None,
     equal_nan: bool = False,
     asked: tuple[bool, bool, bool] = (True, True, True),
@@ -103,7 +103,7 @@ def unique(
     *,
     equal_nan: bool = True,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
 ) -> Any:
     """The distinct elements of ``x`` in ascending order (1-d), or its distinct parts along an axis.
 
@@ -149,7 +149,7 @@ def unique(
 
 
 @entered
-def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: Any = None) -> UniqueAll:
+def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> UniqueAll:
     """The distinct elements of ``x`` in ascending order (1-d), with positions, inverse and counts.
 
     Positions say where each occurs first in the flattened tensor. The inverse says which of them each element of ``x``
@@ -173,7 +173,7 @@ def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: Any = No
 
 
 @entered
-def unique_counts(x: ArrayLike, /, *, size: int | None = None, fill_value: Any = None) -> UniqueCounts:
+def unique_counts(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> UniqueCounts:
     """The distinct elements of ``x`` in ascending order (1-d), and how often each occurs, as int64.
 
     With ``size`` there are so many, as in ``unique_values``, and the counts of what is
@@ -197,7 +197,7 @@ def unique_counts(x: ArrayLike, /, *, size: int | None = None, fill_value: Any =
 
 
 @entered
-def unique_inverse(x: ArrayLike, /, *, size: int | None = None, fill_value: Any = None) -> UniqueInverse:
+def unique_inverse(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> UniqueInverse:
     """The distinct elements of ``x`` in ascending order (1-d), and which of them each element of ``x`` is.
 
     The second is int64 in the shape of ``x``; ``size`` is as in ``unique_all``.
@@ -218,7 +218,7 @@ def unique_inverse(x: ArrayLike, /, *, size: int | None = None, fill_value: Any 
 
 
 @entered
-def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: Any = None) -> Tensor:
+def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Tensor:
     """The distinct elements of ``x`` in ascending order (1-d).
 
     With ``size`` there are so many: ``fill_value``, the least element unless given,

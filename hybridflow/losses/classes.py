@@ -81,7 +81,7 @@ class Loss(Configured):
         """For subclasses: the loss of each sample."""
         raise NotImplementedError(f"{type(self).__name__} has to define call(self, y_true, y_pred)")
 
-    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Tensor:
+    def __call__(self, y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None) -> Tensor:
         """The loss of predictions, in ``dtype`` or else float32 if these are narrower; labels become floats like
         them.  In a model's steps, samples and elements count where the mask of the predictions, if they have one, says
         that there is something."""
@@ -169,7 +169,7 @@ class MeanSquaredError(_OfEach):
     <Tensor f32[] cpu> 5.0
     """
 
-    def of_each(self, y: Any, p: Any) -> Any:
+    def of_each(self, y: Any, p: Any) -> Tensor:
         return square(p - y)
 
 
@@ -185,7 +185,7 @@ class MeanAbsoluteError(_OfEach):
     <Tensor f32[] cpu> 2.0
     """
 
-    def of_each(self, y: Any, p: Any) -> Any:
+    def of_each(self, y: Any, p: Any) -> Tensor:
         return abs(p - y)
 
 
@@ -201,7 +201,7 @@ class MeanAbsolutePercentageError(_OfEach):
     <Tensor f32[] cpu> 37.5
     """
 
-    def of_each(self, y: Any, p: Any) -> Any:
+    def of_each(self, y: Any, p: Any) -> Tensor:
         return 100.0 * abs(p - y) / maximum(abs(y), _EPSILON)
 
 
@@ -233,7 +233,7 @@ class LogCosh(_OfEach):
     <Tensor f32[] cpu> 0.0
     """
 
-    def of_each(self, y: Any, p: Any) -> Any:
+    def of_each(self, y: Any, p: Any) -> Tensor:
         error = p - y
         return logaddexp(error, -error) - 0.6931471805599453
 
@@ -264,7 +264,7 @@ class Huber(_OfEach):
     def _kind_name(self) -> str:
         return "huber_loss"
 
-    def of_each(self, y: Any, p: Any) -> Any:
+    def of_each(self, y: Any, p: Any) -> Tensor:
         error = p - y
         inner = clip(error, -self.delta, self.delta)  # as in ``nn.losses.huber``
         return multiply(square(inner), 0.5) + (abs(error) - abs(inner)) * self.delta
@@ -282,7 +282,7 @@ class Poisson(_OfEach):
     <Tensor f32[] cpu> 1.5
     """
 
-    def of_each(self, y: Any, p: Any) -> Any:
+    def of_each(self, y: Any, p: Any) -> Tensor:
         return p - y * log(p + _EPSILON)
 
 
@@ -428,7 +428,7 @@ class CategoricalCrossentropy(_Crossentropy):
     <Tensor f32[] cpu> 0.6931472
     """
 
-    def call(self, y_true: Any, y_pred: Any) -> Any:
+    def call(self, y_true: Any, y_pred: Any) -> Tensor:
         _check_classes(self, y_true, y_pred)
         if self.label_smoothing:
             share = self.label_smoothing / y_pred.shape[self.axis]
@@ -470,7 +470,7 @@ class SparseCategoricalCrossentropy(Loss):
         super().__init__(name, reduction, dtype)
         self.from_logits, self.ignore_class, self.axis = bool(from_logits), ignore_class, axis
 
-    def call(self, y_true: Any, y_pred: Any) -> Any:
+    def call(self, y_true: Any, y_pred: Any) -> Tensor:
         y = class_numbers(y_true, y_pred.ndim - 1)
         known = None if self.ignore_class is None else not_equal(y, self.ignore_class)
         of_all = _log_probabilities(y_pred, self.from_logits, self.axis)
@@ -668,7 +668,7 @@ class CategoricalFocalCrossentropy(_Crossentropy):
         super().__init__(from_logits, label_smoothing, axis, reduction, name, dtype)
         self.alpha, self.gamma = alpha, gamma
 
-    def call(self, y_true: Any, y_pred: Any) -> Any:
+    def call(self, y_true: Any, y_pred: Any) -> Tensor:
         _check_classes(self, y_true, y_pred)
         if self.label_smoothing:
             y_true = y_true * (1 - self.label_smoothing) + self.label_smoothing / y_pred.shape[self.axis]
@@ -710,7 +710,7 @@ class CategoricalGeneralizedCrossEntropy(Loss):
             raise ArgumentError(self.name, f"q is {q!r}; it must be above 0 and below 1.")
         self.q = q
 
-    def call(self, y_true: Any, y_pred: Any) -> Any:
+    def call(self, y_true: Any, y_pred: Any) -> Tensor:
         numbers = cast(y_true, dtypes.int64)
         if numbers.ndim == y_pred.ndim:
             numbers = squeeze(numbers, axis=-1)
@@ -802,7 +802,7 @@ class CTC(_Ready):
 
     _takes_numbers = True
 
-    def call(self, y_true: Any, y_pred: Any) -> Any:
+    def call(self, y_true: Any, y_pred: Any) -> Tensor:
         if y_true.ndim != 2 or y_pred.ndim != 3:
             raise ShapeError(
                 self.name,
@@ -851,7 +851,7 @@ class Circle(Loss):
         super().__init__(name, reduction, dtype)
         self.gamma, self.margin, self.remove_diagonal = gamma, margin, remove_diagonal
 
-    def call(self, y_true: Any, y_pred: Any) -> Any:
+    def call(self, y_true: Any, y_pred: Any) -> Tensor:
         count = y_true.size
         if y_pred.ndim != 2 or y_pred.shape[0] != count:
             raise ShapeError(self.name, f"labels {y_true.type} and embeddings {y_pred.type}: one row for each label.")

@@ -86,7 +86,7 @@ class _Decisions(Metric):
     def false_negatives(self) -> Any:
         return self._counts.get("fn")
 
-    def update_state(self, y_true: ArrayLike, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(self, y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None) -> None:
         weights = self._there(y_pred, y_pred, sample_weight)
         labels, predictions, weights = self._prepared(y_true, y_pred, weights)
         counts = _counted(labels, predictions, weights, self._thresholds)

@@ -117,7 +117,7 @@ class Metric(Configured):
         """An instance with the arguments that ``get_config`` returned."""
         return cls(**config)
 
-    def _there(self, y_pred: ArrayLike, values: ArrayLike, sample_weight: ArrayLike) -> Any:
+    def _there(self, y_pred: ArrayLike, values: ArrayLike, sample_weight: ArrayLike | None) -> Any:
         """The weights, 0 where the mask of predictions says that there is nothing."""
         mask = layer_context.mask_of(y_pred)
         if mask is None or mask.ndim > as_tensor(values, self.name).ndim:
@@ -149,7 +149,7 @@ class Sum(Metric):
         super().__init__(dtype, name)
         self.total = self.add_variable(dtype=dtypes.float64, name="total")
 
-    def update_state(self, values: Any, sample_weight: Any = None) -> None:
+    def update_state(self, values: Any, sample_weight: ArrayLike | None = None) -> None:
         values, weights = weighted(values, sample_weight, self._dtype, self.name)
         self.total.assign_add(total_of(values if weights is None else values * weights))
 
@@ -165,7 +165,7 @@ class Averaging(Metric):
         self.total = self.add_variable(dtype=dtypes.float64, name="total")
         self.count = self.add_variable(dtype=dtypes.float64, name="count")
 
-    def _take(self, values: ArrayLike, sample_weight: ArrayLike) -> None:
+    def _take(self, values: ArrayLike, sample_weight: ArrayLike | None) -> None:
         values, weights = weighted(values, sample_weight, self._dtype, self.name)
         if weights is None:
             self.total.assign_add(total_of(values))
@@ -197,7 +197,7 @@ class Mean(Averaging):
     def __init__(self, name: str | None = "mean", dtype: DTypeLike | None = None) -> None:
         super().__init__(name, dtype)
 
-    def update_state(self, values: Any, sample_weight: Any = None) -> None:
+    def update_state(self, values: Any, sample_weight: ArrayLike | None = None) -> None:
         self._take(values, sample_weight)
 
 
@@ -221,7 +221,7 @@ class MeanMetricWrapper(Averaging):
         super().__init__(name or getattr(fn, "__name__", None) or snake_case(type(fn).__name__), dtype)
         self._fn, self._fn_kwargs = fn, kwargs
 
-    def update_state(self, y_true: ArrayLike, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(self, y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None) -> None:
         labels, predictions = as_tensor(y_true, self.name), as_tensor(y_pred, self.name)
         values = self._fn(labels, predictions, **self._fn_kwargs)
         self._take(values, self._there(y_pred, values, sample_weight))
@@ -237,12 +237,12 @@ class OfBatches(Averaging):
         """For subclasses: a value for each sample."""
         raise NotImplementedError
 
-    def update_state(self, y_true: ArrayLike, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(self, y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None) -> None:
         values = self.of_samples(as_tensor(y_true, self.name), as_tensor(y_pred, self.name))
         self._take(values, self._there(y_pred, values, sample_weight))
 
 
-def weighted(values: ArrayLike, weights: ArrayLike, dtype: Any, stage: str) -> tuple[Tensor, Tensor | None]:
+def weighted(values: ArrayLike, weights: ArrayLike | None, dtype: Any, stage: str) -> tuple[Tensor, Tensor | None]:
     """Values and weights of one number of axes: those that weights lack are averaged over, or they broadcast.
 
     Raises ShapeError where weights have more axes than values.

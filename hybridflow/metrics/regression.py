@@ -26,13 +26,13 @@ class _OfLoss(Averaging):
         super().__init__(name, dtype)
         self._loss = loss
 
-    def update_state(self, y_true: ArrayLike, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(self, y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None) -> None:
         values = self._loss(y_true, y_pred)
         if sample_weight is not None:
             sample_weight = self._weights(as_tensor(y_true, self.name), values, sample_weight)
         self._take(values, self._there(y_pred, values, sample_weight))
 
-    def _weights(self, labels: ArrayLike, values: ArrayLike, sample_weight: Any) -> Any:
+    def _weights(self, labels: ArrayLike, values: ArrayLike, sample_weight: ArrayLike | None) -> Any:
         """The given weights, 0 where a label is ignored; without weights it counts in the mean, as in Keras."""
         counted = self._loss._counted(labels, values)
         if counted is None:

@@ -11,7 +11,7 @@ from hybridflow.layers.functional_graph import Input, InputLayer
 from hybridflow.layers.keras_tensor import Symbol
 from hybridflow.layers.layer import Layer, as_layer, describe
 from hybridflow.layers.naming import settle
-from hybridflow.models.inputs import fitting
+from hybridflow.models.functional import fitting
 from hybridflow.models.model import Model
 
 

@@ -31,7 +31,7 @@ def conv1d(
     input: ArrayLike,
     filters: ArrayLike,
     stride: Any = 1,
-    padding: Any = "VALID",
+    padding: str | Sequence[Any] = "VALID",
     data_format: str | None = None,
     dilations: PerAxis = 1,
 ) -> Tensor:
@@ -64,7 +64,7 @@ def conv2d(
     input: ArrayLike,
     filters: ArrayLike,
     strides: PerAxis = 1,
-    padding: Any = "VALID",
+    padding: str | Sequence[Any] = "VALID",
     data_format: str | None = None,
     dilations: PerAxis = 1,
 ) -> Tensor:
@@ -98,7 +98,7 @@ def conv3d(
     input: ArrayLike,
     filters: ArrayLike,
     strides: PerAxis = 1,
-    padding: Any = "VALID",
+    padding: str | Sequence[Any] = "VALID",
     data_format: str | None = None,
     dilations: PerAxis = 1,
 ) -> Tensor:
@@ -130,7 +130,7 @@ def convolution(
     input: ArrayLike,
     filters: ArrayLike,
     strides: PerAxis = 1,
-    padding: Any = "VALID",
+    padding: str | Sequence[Any] = "VALID",
     data_format: str | None = None,
     dilations: PerAxis = 1,
     groups: int | None = None,
@@ -169,7 +169,7 @@ def depthwise_conv2d(
     input: ArrayLike,
     filter: Any,
     strides: PerAxis = 1,
-    padding: Any = "VALID",
+    padding: str | Sequence[Any] = "VALID",
     data_format: str | None = None,
     dilations: PerAxis = 1,
 ) -> Tensor:
@@ -203,7 +203,7 @@ def separable_conv2d(
     depthwise_filter: Any,
     pointwise_filter: Any,
     strides: PerAxis = 1,
-    padding: Any = "VALID",
+    padding: str | Sequence[Any] = "VALID",
     data_format: str | None = None,
     dilations: PerAxis = 1,
 ) -> Tensor:
@@ -239,7 +239,7 @@ def conv1d_transpose(
     filters: ArrayLike,
     output_shape: Any,
     strides: PerAxis = 1,
-    padding: Any = "SAME",
+    padding: str | Sequence[Any] = "SAME",
     data_format: str | None = None,
     dilations: PerAxis = 1,
 ) -> Tensor:
@@ -274,7 +274,7 @@ def conv2d_transpose(
     filters: ArrayLike,
     output_shape: Any,
     strides: PerAxis = 1,
-    padding: Any = "SAME",
+    padding: str | Sequence[Any] = "SAME",
     data_format: str | None = None,
     dilations: PerAxis = 1,
 ) -> Tensor:
@@ -311,7 +311,7 @@ def conv3d_transpose(
     filters: ArrayLike,
     output_shape: Any,
     strides: PerAxis = 1,
-    padding: Any = "SAME",
+    padding: str | Sequence[Any] = "SAME",
     data_format: str | None = None,
     dilations: PerAxis = 1,
 ) -> Tensor:
@@ -352,7 +352,14 @@ def _operands(stage: str, input: ArrayLike, filters: ArrayLike, axes: int) -> tu
 
 
 def _geometry(
-    stage: str, x: Tensor, extents: Any, f: Tensor, strides: PerAxis, padding: Any, dilations: PerAxis, first: bool
+    stage: str,
+    x: Tensor,
+    extents: Any,
+    f: Tensor,
+    strides: PerAxis,
+    padding: str | Sequence[Any],
+    dilations: PerAxis,
+    first: bool,
 ) -> dict[str, Any]:
     """The attributes of the op for images with those extents."""
     axes = f.ndim - 2
@@ -368,7 +375,7 @@ def convolved(
     input: ArrayLike,
     filters: ArrayLike,
     strides: PerAxis,
-    padding: Any,
+    padding: str | Sequence[Any],
     data_format: str | None,
     dilations: PerAxis,
     axes: int,
@@ -404,7 +411,7 @@ def depthwise(
     input: ArrayLike,
     filter: Any,
     strides: PerAxis,
-    padding: Any,
+    padding: str | Sequence[Any],
     data_format: str | None,
     dilations: PerAxis,
     axes: int,
@@ -430,7 +437,7 @@ def transposed(
     filters: ArrayLike,
     output_shape: Any,
     strides: PerAxis,
-    padding: Any,
+    padding: str | Sequence[Any],
     data_format: str | None,
     dilations: PerAxis,
     axes: int,

@@ -29,7 +29,7 @@ from hybridflow.nn.window_geometry import Each, check_fits, each, images, paddin
 
 @operation
 def max_pool1d(
-    input: ArrayLike, ksize: PerAxis, strides: PerAxis, padding: Any, data_format: str | None = None
+    input: ArrayLike, ksize: PerAxis, strides: PerAxis, padding: str | Sequence[Any], data_format: str | None = None
 ) -> Tensor:
     """Max pooling over sequences: the largest element of each window over sequences [n, w, channels].
 
@@ -54,7 +54,7 @@ def max_pool1d(
 
 @operation
 def max_pool2d(
-    input: ArrayLike, ksize: PerAxis, strides: PerAxis, padding: Any, data_format: str | None = None
+    input: ArrayLike, ksize: PerAxis, strides: PerAxis, padding: str | Sequence[Any], data_format: str | None = None
 ) -> Tensor:
     """Max pooling over images: the largest element of each window over images [n, h, w, channels].
 
@@ -81,7 +81,7 @@ def max_pool2d(
 
 @operation
 def max_pool3d(
-    input: ArrayLike, ksize: PerAxis, strides: PerAxis, padding: Any, data_format: str | None = None
+    input: ArrayLike, ksize: PerAxis, strides: PerAxis, padding: str | Sequence[Any], data_format: str | None = None
 ) -> Tensor:
     """Max pooling over volumes: the largest element of each window over volumes [n, d, h, w, channels].
 
@@ -106,7 +106,7 @@ def max_pool3d(
 
 @operation
 def max_pool(
-    input: ArrayLike, ksize: PerAxis, strides: PerAxis, padding: Any, data_format: str | None = None
+    input: ArrayLike, ksize: PerAxis, strides: PerAxis, padding: str | Sequence[Any], data_format: str | None = None
 ) -> Tensor:
     """Max pooling over one, two or three axes.
 
@@ -134,7 +134,7 @@ def max_pool(
 
 @operation
 def avg_pool1d(
-    input: ArrayLike, ksize: PerAxis, strides: PerAxis, padding: Any, data_format: str | None = None
+    input: ArrayLike, ksize: PerAxis, strides: PerAxis, padding: str | Sequence[Any], data_format: str | None = None
 ) -> Tensor:
     """Average pooling over sequences: the mean of each window over sequences [n, w, channels].
 
@@ -159,7 +159,7 @@ def avg_pool1d(
 
 @operation
 def avg_pool2d(
-    input: ArrayLike, ksize: PerAxis, strides: PerAxis, padding: Any, data_format: str | None = None
+    input: ArrayLike, ksize: PerAxis, strides: PerAxis, padding: str | Sequence[Any], data_format: str | None = None
 ) -> Tensor:
     """Average pooling over images: the mean of each window over images [n, h, w, channels].
 
@@ -186,7 +186,7 @@ def avg_pool2d(
 
 @operation
 def avg_pool3d(
-    input: ArrayLike, ksize: PerAxis, strides: PerAxis, padding: Any, data_format: str | None = None
+    input: ArrayLike, ksize: PerAxis, strides: PerAxis, padding: str | Sequence[Any], data_format: str | None = None
 ) -> Tensor:
     """Average pooling over volumes: the mean of each window over volumes [n, d, h, w, channels].
 
@@ -211,7 +211,7 @@ def avg_pool3d(
 
 @operation
 def avg_pool(
-    input: ArrayLike, ksize: PerAxis, strides: PerAxis, padding: Any, data_format: str | None = None
+    input: ArrayLike, ksize: PerAxis, strides: PerAxis, padding: str | Sequence[Any], data_format: str | None = None
 ) -> Tensor:
     """Average pooling over one, two or three axes.
 
@@ -284,7 +284,9 @@ def _over_windows(combine: Callable[[Any, Any], Tensor], x: Tensor, size: Each, 
     return x
 
 
-def _geometry(stage: str, x: Tensor, extents: Any, ksize: Any, strides: PerAxis, padding: Any, first: bool) -> Any:
+def _geometry(
+    stage: str, x: Tensor, extents: Any, ksize: Any, strides: PerAxis, padding: str | Sequence[Any], first: bool
+) -> Any:
     axes = len(extents)
     size, step = each(stage, "ksize", ksize, axes, first), each(stage, "strides", strides, axes, first)
     low, high = padding_of(stage, padding, extents, size, step, (1,) * axes, first)
@@ -295,7 +297,13 @@ def _geometry(stage: str, x: Tensor, extents: Any, ksize: Any, strides: PerAxis,
 
 
 def largest(
-    stage: str, x: Tensor, ksize: PerAxis, strides: PerAxis, padding: Any, data_format: str | None, axes: int
+    stage: str,
+    x: Tensor,
+    ksize: PerAxis,
+    strides: PerAxis,
+    padding: str | Sequence[Any],
+    data_format: str | None,
+    axes: int,
 ) -> Tensor:
     """The largest element of each window over ``axes`` axes."""
     batch = images(stage, x, axes, data_format)
@@ -309,7 +317,13 @@ def largest(
 
 
 def average(
-    stage: str, x: Tensor, ksize: PerAxis, strides: PerAxis, padding: Any, data_format: str | None, axes: int
+    stage: str,
+    x: Tensor,
+    ksize: PerAxis,
+    strides: PerAxis,
+    padding: str | Sequence[Any],
+    data_format: str | None,
+    axes: int,
 ) -> Tensor:
     """The mean of each window over ``axes`` axes."""
     batch = images(stage, x, axes, data_format)

@@ -9,9 +9,8 @@ from typing import Any
 
 from hybridflow.errors import OnnxError
 from hybridflow.onnx import operators
-from hybridflow.onnx.element_types import dtype_of
 from hybridflow.onnx.graph import File, Node
-from hybridflow.onnx.library import onnx, schema_version
+from hybridflow.onnx.library import dtype_of, onnx, schema_version
 from hybridflow.onnx.reading import nodes_of_function, read
 
 

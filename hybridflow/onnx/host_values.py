@@ -16,7 +16,7 @@ import numpy as np
 
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
-from hybridflow.onnx.element_types import dtype_of
+from hybridflow.onnx.library import dtype_of
 
 MOST = 1 << 16  # elements of what is computed here
 

@@ -18,9 +18,8 @@ from hybridflow.jit.function import function
 from hybridflow.jit.tensor_spec import TensorSpec
 from hybridflow.module import Module
 from hybridflow.onnx import host_values
-from hybridflow.onnx.element_types import dtype_of
 from hybridflow.onnx.graph import File, Graph, Node, Port
-from hybridflow.onnx.library import schema_version
+from hybridflow.onnx.library import dtype_of, schema_version
 from hybridflow.onnx.reading import read
 from hybridflow.onnx.running import Run
 

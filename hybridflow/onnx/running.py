@@ -18,9 +18,8 @@ from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor, literal
 from hybridflow.errors import OnnxError, OperandError, SymbolicExtentError, TraceError
 from hybridflow.onnx import host_values, operators
-from hybridflow.onnx.element_types import element_of
 from hybridflow.onnx.graph import File, Function, Graph, Node
-from hybridflow.onnx.library import onnx, schema_version
+from hybridflow.onnx.library import element_of, onnx, schema_version
 from hybridflow.onnx.reading import nodes_of_function
 
 MOST_ELEMENTS = 2**32  # of a result whose extents are numbers of the file

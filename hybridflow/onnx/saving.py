@@ -19,8 +19,7 @@ from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.errors import ArgumentError, OnnxError
 from hybridflow.jit.concrete_function import ARGUMENT, RESULT, ConcreteFunction
 from hybridflow.onnx.composites import Composite, composite_of
-from hybridflow.onnx.element_types import element_of
-from hybridflow.onnx.library import onnx
+from hybridflow.onnx.library import element_of, onnx
 from hybridflow.saved.saving import program_of
 from hybridflow.tracing.trace import State
 

@@ -16,6 +16,7 @@ from hybridflow.array.elementwise import ceil, cos, floor, less_equal, log, maxi
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.serialization import Configured, described
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.eager.operands import as_tensor, cast
 from hybridflow.errors import ArgumentError
 
@@ -40,7 +41,7 @@ class LearningRateSchedule(Configured):
     >>> optimizer = hf.optimizers.SGD(Halved())
     """
 
-    def __call__(self, step: Any, /) -> Any:
+    def __call__(self, step: ArrayLike, /) -> Any:
         """The rate for the update that comes after ``step`` updates."""
         raise NotImplementedError(f"{type(self).__name__} has to define __call__(self, step)")
 
@@ -80,7 +81,7 @@ class ExponentialDecay(LearningRateSchedule):
     def __post_init__(self) -> None:
         _require_positive(self, "decay_steps", "decay_rate")
 
-    def __call__(self, step: Any, /) -> Tensor:
+    def __call__(self, step: ArrayLike, /) -> Tensor:
         return self.initial_learning_rate * pow(_float(self.decay_rate), _periods(self, step))
 
 
@@ -108,7 +109,7 @@ class InverseTimeDecay(LearningRateSchedule):
     def __post_init__(self) -> None:
         _require_positive(self, "decay_steps")
 
-    def __call__(self, step: Any, /) -> Tensor:
+    def __call__(self, step: ArrayLike, /) -> Tensor:
         return self.initial_learning_rate / (1 + self.decay_rate * _periods(self, step))
 
 
@@ -151,7 +152,7 @@ class PiecewiseConstantDecay(LearningRateSchedule):
         object.__setattr__(self, "boundaries", boundaries)
         object.__setattr__(self, "values", values)
 
-    def __call__(self, step: Any, /) -> Tensor:
+    def __call__(self, step: ArrayLike, /) -> Tensor:
         at, rate = _float(step), _float(self.values[-1])
         for boundary, value in zip(reversed(self.boundaries), reversed(self.values[:-1])):
             rate = where(less_equal(at, boundary), _float(value), rate)
@@ -184,7 +185,7 @@ class PolynomialDecay(LearningRateSchedule):
     def __post_init__(self) -> None:
         _require_positive(self, "decay_steps")
 
-    def __call__(self, step: Any, /) -> Tensor:
+    def __call__(self, step: ArrayLike, /) -> Tensor:
         done, total = _float(step), _float(self.decay_steps)
         if self.cycle:
             total = total * maximum(ceil(done / total), 1.0)
@@ -229,7 +230,7 @@ class CosineDecay(LearningRateSchedule):
         if self.warmup_target is not None:
             _require_positive(self, "warmup_steps")
 
-    def __call__(self, step: Any, /) -> Tensor:
+    def __call__(self, step: ArrayLike, /) -> Tensor:
         done = _float(step)
         if self.warmup_target is None:
             return self.initial_learning_rate * _half_cosine(minimum(done / self.decay_steps, 1.0), self.alpha)
@@ -271,7 +272,7 @@ class CosineDecayRestarts(LearningRateSchedule):
         if self.t_mul < 1:
             raise ArgumentError("CosineDecayRestarts", f"t_mul is {self.t_mul!r}; it must be 1 or more.")
 
-    def __call__(self, step: Any, /) -> Tensor:
+    def __call__(self, step: ArrayLike, /) -> Tensor:
         done = _float(step) / self.first_decay_steps  # in lengths of the first one
         if self.t_mul == 1.0:
             restarts = floor(done)

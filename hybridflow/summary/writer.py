@@ -13,6 +13,7 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.core.context import now
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor
 from hybridflow.effects.runtime_text import RuntimeText, RuntimeValues
@@ -28,7 +29,7 @@ class _Scope(NamedTuple):
     for it; the rest is asked for when it runs."""
 
     writer: Any = None
-    step: Any = None
+    step: ArrayLike | None = None
     conditions: tuple[Any, ...] = ()
     trace: Any = None
 
@@ -59,11 +60,11 @@ class SummaryWriter:
         self._file: EventFile | None = None
         self._is_closed = False
 
-    def as_default(self, step: Any = None) -> _Within:
+    def as_default(self, step: ArrayLike | None = None) -> _Within:
         """A block in which summaries go to this writer, at ``step`` if that is given."""
         return _Within(writer=self, **({} if step is None else {"step": step}))
 
-    def set_as_default(self, step: Any = None) -> None:
+    def set_as_default(self, step: ArrayLike | None = None) -> None:
         """Let summaries go to this writer from here on."""
         self.as_default(step).__enter__()
 
@@ -242,7 +243,7 @@ def flush(writer: SummaryWriter | None = None) -> None:
 
 
 @entered
-def scalar(name: str, data: Any, step: Any = None, description: str | None = None) -> None:
+def scalar(name: str, data: ArrayLike, step: ArrayLike | None = None, description: str | None = None) -> None:
     """Write a number: a curve over the steps.
 
     In a compiled function this is done each time it runs, with the values of then, in the order of the program. A
@@ -271,7 +272,9 @@ def scalar(name: str, data: Any, step: Any = None, description: str | None = Non
 
 
 @entered
-def histogram(name: str, data: Any, step: Any = None, buckets: int = 30, description: str | None = None) -> None:
+def histogram(
+    name: str, data: ArrayLike, step: ArrayLike | None = None, buckets: int = 30, description: str | None = None
+) -> None:
     """Write a histogram of the elements of a tensor.
 
     Args:
@@ -295,7 +298,9 @@ def histogram(name: str, data: Any, step: Any = None, buckets: int = 30, descrip
 
 
 @entered
-def image(name: str, data: Any, step: Any = None, max_outputs: int = 3, description: str | None = None) -> None:
+def image(
+    name: str, data: ArrayLike, step: ArrayLike | None = None, max_outputs: int = 3, description: str | None = None
+) -> None:
     """Write pictures as PNG files.
 
     Args:
@@ -323,7 +328,7 @@ def audio(
     name: str,
     data: Any,
     sample_rate: int,
-    step: Any = None,
+    step: ArrayLike | None = None,
     max_outputs: int = 3,
     encoding: str | None = None,
     description: str | None = None,
@@ -355,7 +360,7 @@ def audio(
 
 
 @entered
-def text(name: str, data: Any, step: Any = None, description: str | None = None) -> None:
+def text(name: str, data: Any, step: ArrayLike | None = None, description: str | None = None) -> None:
     """Write a text in Markdown, or a list of them.
 
     Args:

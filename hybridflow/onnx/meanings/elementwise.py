@@ -14,7 +14,7 @@ from hybridflow.array.datatypes import finfo
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
 from hybridflow.nn import functional
-from hybridflow.onnx.element_types import dtype_of
+from hybridflow.onnx.library import dtype_of
 from hybridflow.onnx.operators import operator
 from hybridflow.onnx.running import Call
 

@@ -8,7 +8,7 @@ from hybridflow.array import elementwise as ew, reductions, shapes
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
 from hybridflow.nn import functional
-from hybridflow.onnx.element_types import dtype_of
+from hybridflow.onnx.library import dtype_of
 from hybridflow.onnx.meanings.shapes import axis_of
 from hybridflow.onnx.meanings.windows import laid
 from hybridflow.onnx.operators import operator

@@ -11,7 +11,7 @@ from hybridflow.array.creation import zeros
 from hybridflow.array.linalg import matmul
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
-from hybridflow.onnx.element_types import dtype_of
+from hybridflow.onnx.library import dtype_of
 from hybridflow.onnx.meanings.elementwise import converted
 from hybridflow.onnx.meanings.shapes import axis_of
 from hybridflow.onnx.meanings.windows import laid, pairs_of

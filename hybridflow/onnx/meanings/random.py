@@ -7,7 +7,7 @@ from typing import Any
 from hybridflow.array import elementwise as ew, random
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.type_aliases import DTypeLike
-from hybridflow.onnx.element_types import dtype_of
+from hybridflow.onnx.library import dtype_of
 from hybridflow.onnx.operators import operator
 from hybridflow.onnx.running import Call
 

@@ -13,8 +13,8 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import expand as expand_to
-from hybridflow.onnx.element_types import dtype_of
 from hybridflow.onnx.host_values import extents, slice_of
+from hybridflow.onnx.library import dtype_of
 from hybridflow.onnx.operators import operator
 from hybridflow.onnx.running import Call, ChannelsLast
 

@@ -12,7 +12,7 @@ from hybridflow.array.elementwise import astype, complex
 from hybridflow.array.indexing import take
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
-from hybridflow.onnx.element_types import dtype_of
+from hybridflow.onnx.library import dtype_of
 from hybridflow.onnx.meanings.shapes import axis_of
 from hybridflow.onnx.operators import operator
 from hybridflow.onnx.running import Call
