@@ -135,6 +135,7 @@ raise SystemExit(bool(failed))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("library", "program"), [("scipy", SCIPY), ("sklearn", SKLEARN)])
 def test_library(library: str, program: str) -> None:
     if importlib.util.find_spec(library) is None:

@@ -210,6 +210,7 @@ def test_wrong_operands() -> None:
 PLANNED = (*range(1, 17), 18, 20, 26, 33, 35, 48, 64, 121, 240, 512, 1000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(TARGETS))
 def test_bits_are_those_of_the_reference_on_any_machine(name: str, some: Callable[..., list[int]]) -> None:
     lengths = (7, 16, 35, 64) if name == "sse2" else PLANNED

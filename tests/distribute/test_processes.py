@@ -85,6 +85,7 @@ def gone(marker: str) -> bool:
 # ---- the bits
 
 
+@pytest.mark.slow
 def test_the_bits_do_not_depend_on_the_number_of_processes() -> None:
     """Weights, optimizers' state, losses, metrics and predictions: of 8, 6 and 4 replicas, batches whose last one is
     short, runs of replicas of unequal length, and buckets of few gradients; the example has all in one."""
@@ -123,10 +124,12 @@ def check_files(folder: Path, before: int, after: int) -> None:
     assert "backup.safetensors" in files[0] and not [name for name in files[0] if files[0][name] != files[1][name]]
 
 
+@pytest.mark.slow
 def test_a_run_that_was_ended_goes_on_with_any_number(tmp_path: Path) -> None:
     check_files(tmp_path, 3, 1)
 
 
+@pytest.mark.slow
 def test_the_example_runs_on_two_processes() -> None:
     """Of few samples, the last batch of which is short."""
     result = run(2, str(EXAMPLE), "--epochs", "1", "--samples", "150")

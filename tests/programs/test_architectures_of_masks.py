@@ -26,7 +26,7 @@ pytestmark = pytest.mark.code
 
 
 @pytest.mark.parametrize("name", CHOOSING)
-@pytest.mark.sample(1, 4)
+@pytest.mark.sample(1, 8)
 def test_compiled_is_eager_whatever_is_chosen(name: str) -> None:
     found, values, _ = drawn(name)
     values = narrowed(values)

@@ -209,6 +209,7 @@ def test_a_missing_name() -> None:
 
 
 @pytest.mark.code
+@pytest.mark.slow
 def test_a_checker_knows_the_names(tmp_path: Path) -> None:
     """What loads on first use, and what is installed, has types; what is not there is an error."""
     program = tmp_path / "program.py"

@@ -299,6 +299,7 @@ def run(program: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_interrupts_while_llvm_gives_memory_back() -> None:
     assert run(_INTERRUPTED) == "interrupted\n"
 
