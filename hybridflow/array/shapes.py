@@ -115,6 +115,8 @@ def permute_dims(x: ArrayLike, /, axes: Sequence[int] | None = None) -> Tensor:
     x = as_tensor(x, "permute_dims")
     if axes is None:
         axes = range(x.ndim)[::-1]
+    elif isinstance(axes, Tensor):
+        axes = axes.numpy().tolist()
     perm = tuple(type_rules.axis("permute_dims", x.type, a) for a in axes)
     if sorted(perm) != list(range(x.ndim)):
         raise ShapeError("permute_dims", f"{tuple(axes)} is no permutation of the {x.ndim} axes of {x.type}.")

@@ -31,6 +31,7 @@ from hybridflow.errors import (
     HybridflowError,
     ShapeError,
     StringsWantedError,
+    SymbolicExtentError,
     TraceError,
     user_location,
 )
@@ -484,18 +485,23 @@ def _undone(error: BaseException, trace: Trace) -> RaisedError | None:
     """After the code that is traced has failed with an ``error``: see to it that objects which outlive the call are as
     they were before, where the code has to run again; None where it has not, or they cannot be."""
     outside = trace.guard_builder
-    needs_values = isinstance(error, ConcretizationError)
+    needs_values = isinstance(error, ConcretizationError) or _may_not_be_raised(error, trace)
     if outside is None or not isinstance(error, Exception):
         return None
     if not (outside.can_rerun if needs_values else outside.can_undo):
         return None
     reason = outside.first_effect() if outside.can_undo else None
     outside.undo()
-    if not isinstance(error, TraceError):
-        return RaisedError(error, reason)
     if needs_values:
         return EagerOnlyError(error, reason)
+    if not isinstance(error, TraceError):
+        return RaisedError(error, reason)
     return None if error.stage == "Variable" else EagerOnlyError(error, reason)  # each call would make variables
+
+
+def _may_not_be_raised(error: BaseException, trace: Trace) -> bool:
+    """Whether a tensor decides if the code that raised the error runs."""
+    return error is trace.conditional_error and not isinstance(error, (TraceError, SymbolicExtentError, RestartTrace))
 
 
 def _comes_after_effects(error: BaseException, trace: Trace) -> bool:

@@ -182,7 +182,7 @@ def _is_same(one: Node, other: Node, depth: int) -> bool:
     """Whether two nodes are sure to compute the same."""
     if one is other:
         return True
-    if not depth or one.op is not other.op or one.op.kind in (Kind.CONTROL, Kind.COLLECTIVE) or not one.inputs:
+    if not depth or one.op is not other.op or not one.inputs or one.op.kind in (Kind.CONTROL, Kind.COLLECTIVE):
         return False
     return (
         one.type == other.type

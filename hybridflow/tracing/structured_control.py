@@ -27,7 +27,7 @@ from hybridflow.errors import ArgumentTypeError, DTypeError, ShapeError, TraceEr
 from hybridflow.tracing.control_nodes import emit_cond, emit_while
 from hybridflow.tracing.effect_token import ORDER
 from hybridflow.tracing.loop_fixed_point import FixedPoint, is_weak, widened_dtype
-from hybridflow.tracing.subtrace import SubTrace, all_operands
+from hybridflow.tracing.subtrace import SubTrace, all_operands, note_conditional_error
 from hybridflow.tracing.symbolic_number import number_of
 
 Value = Any  # a tensor or a weak number
@@ -55,7 +55,11 @@ def trace_cond(
     for k, branch in enumerate(branches):
         region = SubTrace(f"branch {k} of {stage}")
         with region.entered():
-            results.append(values_of(stage, branch()))
+            try:
+                results.append(values_of(stage, branch()))
+            except Exception as error:
+                note_conditional_error(error, stage)
+                raise
         regions.append(region)
     _check_counts(stage, results)
     outputs: list[list[Tensor]] = [[] for _ in branches]
@@ -189,7 +193,11 @@ class Body:
         variable_inputs = fixed_point.variable_inputs(region)
         slices = [region.carry(type, f"slice{k}") for k, type in enumerate(self.slices)]
         with region.entered():
-            results, stacked = body(list(self.inputs), list(slices))
+            try:
+                results, stacked = body(list(self.inputs), list(slices))
+            except Exception as error:
+                note_conditional_error(error, stage)  # there may be no iteration
+                raise
             results = values_of(stage, results)
             stacked = None if stacked is None else [as_tensor(x, stage) for x in stacked]
         if len(results) != len(self.carries):

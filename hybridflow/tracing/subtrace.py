@@ -28,6 +28,15 @@ if TYPE_CHECKING:
     from hybridflow.compiler.ir.types import TensorType
 
 
+def note_conditional_error(error: BaseException, stage: str | None = None) -> None:
+    """An exception leaves code of which a tensor decides whether it runs: it may be that no call raises it.
+
+    An error of the ``stage``, that of the control flow itself, is one of each call."""
+    trace: Any = now().trace
+    if trace is not None and isinstance(error, Exception) and (stage is None or getattr(error, "stage", "") != stage):
+        trace.root.conditional_error = error
+
+
 class CapturedVariable:
     """A variable that a region assigns, or that comes in as a carry: its value so far, and what was read last.
 

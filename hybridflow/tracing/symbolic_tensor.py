@@ -114,6 +114,9 @@ class SymbolicTensor(Tensor):
         return kind(stage, f"{wish} {self!r} needs its value, which does not exist while tracing. {remedy}")
 
     def numpy(self) -> np.ndarray:
+        known = self._known()
+        if known is not None and called_by_user() is not None:
+            return known  # a shape, axes or paddings that an op was given as a constant
         raise self._no_value(
             "numpy",
             "turning into a NumPy array:",
@@ -141,6 +144,9 @@ class SymbolicTensor(Tensor):
         )
 
     def __index__(self) -> int:
+        known = self._known()
+        if known is not None:
+            return wrap(known).__index__()
         raise self._no_size()
 
     def _no_size(self) -> TraceError:

@@ -136,6 +136,7 @@ class Trace:
         "_states",
         "added_losses",
         "assumptions",
+        "conditional_error",
         "created_variables",
         "custom_vjps",
         "depends_on_identity",
@@ -184,6 +185,7 @@ class Trace:
         self.sizes: Any = None  # ``data_dependent_sizes.Sizes``, of a trace that is given some
         # What makes an extent of an integer of the program, where calls find sizes: see ``data_dependent_sizes``.
         self.extent_finder: Callable[[SymbolicTensor, Callable[[], TraceError]], Any] | None = None
+        self.conditional_error: Exception | None = None  # see ``note_conditional_error``
         self.sizes_wanted: Any = None  # the ``SizesWantedError`` where it is given none, and needs some
         self.has_codes = False  # whether there are texts in it, as codes: see ``string_tensor``
         self.keeps_codes = False  # whether calls keep the texts of these until they end

@@ -237,6 +237,28 @@ def recursion_of_two(n):
     return _fibonacci(n)
 
 
+@program((V, 2), (V, 0), (W, 1), (V, 9))
+def an_operand_of_a_choice(x, n):
+    return hf.max(x[:n]) > 0 if n > 0 and hf.max(x[:n]) < 9 else hf.any(x > 9)
+
+
+@program((V, 2), (V, 0))
+def a_branch_that_fits_no_shape(x, n):
+    return hf.cond(n > 0, lambda: hf.sum(x), lambda: hf.sum(x @ hf.ones((9, 9))))
+
+
+@program((V, 2), (V, 9), (W, 0))
+def a_branch_with_errors_of_python(x, n):
+    if n > 5:
+        return x * {}["no such key"] if n > 7 else [x][n - 5]
+    return x
+
+
+@program((V, 3), (V, 0))
+def a_number_that_only_one_branch_can_read(x, n):
+    return x * int("2" if n > 1 else "two") if n > 1 else x
+
+
 def _called(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     try:
         return form(function(*map(hf.constant, arguments)))

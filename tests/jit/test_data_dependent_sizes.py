@@ -62,6 +62,27 @@ def _assigned(x: Any, n: Any) -> Any:
     return y
 
 
+def _least(x: Any, n: Any) -> Any:
+    y = x[:n]
+    if n > 0:
+        return hf.min(y), y[n - 1] * 2
+    return hf.sum(y), y.dtype.type(0)
+
+
+def _pairs(x: Any, n: Any) -> Any:
+    total, y = hf.sum(x), x[:n]
+    while n > 3 and total > -9:
+        total = total - hf.abs(hf.max(y)) - y[3] * y[3] - 1
+    return total
+
+
+def _where_it_fits(x: Any, n: Any) -> Any:
+    y = hf.zeros(())
+    if n == 12:
+        y = hf.sum(hf.add(x[:n], x))
+    return y
+
+
 def _helper(x: Any) -> Any:
     return hf.boolean_mask(x, x > 0.25)
 
@@ -85,6 +106,11 @@ PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
     "prefix": lambda x, n: x[:n] * 2,
     "suffix": lambda x, n: x[n:],
     "window": lambda x, n: x[n : n + 3],
+    "between two": lambda x, n: x[n : n + n - 1],
+    "between arguments": lambda x, n: x[n : hf.count_nonzero(x > 0)],
+    "least of some": _least,
+    "a loop that may not run": _pairs,
+    "where it fits": _where_it_fits,
     "last ones": lambda x, n: x[-n:],
     "zeros": lambda x, n: hf.zeros((n, 2)) + n,
     "shape that is a tensor": lambda x, n: hf.ones(hf.stack([n, n + 1])),
@@ -329,6 +355,40 @@ def test_what_cannot_be_found_is_refused_or_runs_eagerly() -> None:
 
     with pytest.raises(errors.TraceError, match="selects"):
         hf.function(lambda x: hf.scan(lambda c, k: (body(c, k), c), x, hf.arange(3)))(x)
+
+
+def test_two_arguments_bound_a_slice() -> None:
+    def cleared(x: Any, a: Any, b: Any) -> Any:
+        y = +x
+        y[a:b] = 0.0
+        return y, x[a:b], x[a:], x[:b]
+
+    compiled, x = hf.function(cleared), hf.asarray(WHOLE[0])
+    for bounds in ((2, 5), (0, 12), (5, 2), (-3, 99), (2, 5)):
+        a, b = map(hf.asarray, bounds)
+        agree(compiled(x, a, b), cleared(x, a, b))
+
+
+_SHAPE = hf.asarray([2, 6])
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: hf.zeros(hf.asarray([2, 3])) + x[0],
+        lambda x: hf.tile(x, hf.asarray([2, 1])),
+        lambda x: hf.repeat(x, hf.asarray([2, 0] * 6)),
+        lambda x: hf.repeat(x, hf.asarray(2)),
+        lambda x: hf.broadcast_to(x, hf.asarray([2, 12])),
+        lambda x: hf.pad(x, hf.asarray([[2, 1]])),
+        lambda x: hf.permute_dims(hf.reshape(x, _SHAPE), hf.asarray([1, 0])),
+        lambda x: hf.sum(hf.reshape(x, _SHAPE), axis=hf.asarray(1)),
+        lambda x: hf.ones(_SHAPE) * x[0],
+    ],
+)
+def test_shapes_and_axes_may_be_constants_of_the_function(program: Callable[[Any], Any]) -> None:
+    x = hf.asarray(WHOLE[0])
+    agree(hf.function(program, strict=True)(x), program(x))
 
 
 @pytest.mark.runs_eagerly

@@ -35,7 +35,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import scalar
 from hybridflow.effects.exception_template import parts_of_exception, said_of
 from hybridflow.effects.runtime_raise import raise_unless
-from hybridflow.errors import HybridflowError
+from hybridflow.errors import HybridflowError, IndexRangeError, ShapeError, SymbolicExtentError
 from hybridflow.tracing.subtrace import SubTrace
 from hybridflow.tracing.symbolic_tensor import SymbolicTensor
 
@@ -117,7 +117,7 @@ def leaves_by_error(frame: FrameType, since: tuple[BranchScope | None, int]) -> 
     """A block that began ``since`` was left by an exception: whether that is an error of the user's that was raised
     where it depends on a tensor whether that is come to.  The block is left by it in the program then."""
     error = sys.exc_info()[1]
-    if not isinstance(error, Exception) or isinstance(error, (HybridflowError, NameError)) or not _is_users(error):
+    if not isinstance(error, Exception) or not (_is_of_op(error) or _is_users(error)):
         return False
     if since[0] is None or since[0].frame is not frame or not branch_stack.is_conditional(frame):
         return False
@@ -131,8 +131,20 @@ def leaves_by_error(frame: FrameType, since: tuple[BranchScope | None, int]) -> 
     return True
 
 
+# Theirs are errors of programs alone: run eagerly, they may raise none.
+_CONTROL = frozenset(("cond", "switch_case", "case", "while_loop", "fori_loop", "scan", "map_fn", "associative_scan"))
+
+
+def _is_of_op(error: BaseException) -> bool:
+    """Whether it is the error of an op whose operands have shapes that do not fit, as they would not eagerly."""
+    is_of_shapes = isinstance(error, (ShapeError, IndexRangeError)) and not isinstance(error, SymbolicExtentError)
+    return is_of_shapes and error.stage not in _CONTROL
+
+
 def _is_users(error: BaseException) -> bool:
     """Whether a statement of the user's raised an error, in a function that was called."""
+    if isinstance(error, (HybridflowError, NameError)):
+        return False
     entry = error.__traceback__
     if entry is None or entry.tb_next is None:
         return False

@@ -13,6 +13,7 @@ from hybridflow.autograph.runtime.try_ranges import TryRange
 from hybridflow.core.context_manager import Nested, block
 from hybridflow.errors import TraceError
 from hybridflow.runtime.fork_safe_locks import thread_states, trace_states
+from hybridflow.tracing.subtrace import note_conditional_error
 
 
 class _Run:
@@ -74,12 +75,15 @@ def converting() -> Iterator[None]:
         vars(active).update(new)
         yield
     except BaseException as error:
+        is_conditional = _is_conditional(before["scope"])
         if here.is_open(active.innermost):
             _leave_all(before["scope"])
         if not isinstance(error, Exception):
             raise
         begun = _original_error(error)
         explained = diagnostics.explain_unbound(begun, active.conflicts) if isinstance(begun, NameError) else begun
+        if is_conditional:
+            note_conditional_error(explained)
         if explained is error:
             raise
         raise explained from None
@@ -88,6 +92,16 @@ def converting() -> Iterator[None]:
             active.innermost = here.outer
             vars(active).update(before)
             active.left = active.refusal = active.passing = None
+
+
+def _is_conditional(outer: object) -> bool:
+    """Whether a tensor decided that the code inside of the path ``outer`` ran."""
+    path = active.scope
+    while path is not None and path is not outer:
+        if not path.is_untraced:
+            return True
+        path = path.parent
+    return False
 
 
 def _leave_all(outer: object) -> None:
