@@ -345,7 +345,7 @@ def _of_class(recording: GuardBuilder, kind: type, name: str, result: object) ->
     if issubclass(kind, enum.Enum) and name in kind.__members__:
         return  # a member is what it is
     shared = lookup(recording, type(kind), name)
-    if isinstance(shared, types.GetSetDescriptorType):  # __name__, __doc__, __dict__: as Python shows them
+    if isinstance(shared, _FIELDS):  # __name__, __doc__, __dict__, __mro__: as Python shows them
         if isinstance(result, types.MappingProxyType):
             recording.root(result, f"vars({kind.__name__})")
         elif not kind.__flags__ & IMMUTABLE and result is not MISSING:
