@@ -137,8 +137,9 @@ _CONTROL = frozenset(("cond", "switch_case", "case", "while_loop", "fori_loop", 
 
 def _is_of_op(error: BaseException) -> bool:
     """Whether it is the error of an op whose operands have shapes that do not fit, as they would not eagerly."""
-    is_of_shapes = isinstance(error, (ShapeError, IndexRangeError)) and not isinstance(error, SymbolicExtentError)
-    return is_of_shapes and error.stage not in _CONTROL
+    if not isinstance(error, (ShapeError, IndexRangeError)) or isinstance(error, SymbolicExtentError):
+        return False
+    return error.stage not in _CONTROL
 
 
 def _is_users(error: BaseException) -> bool:
