@@ -220,6 +220,8 @@ class _Gradient:
         self.line = cut.pixels * cut.cells  # cells of a strip's line
         self.lines = w.size[0] * w.size[1] * self.line  # of all lines that windows along one line of places see
         strips = cut.lines * self.lines + cut.tile.rows[-1] + cut.tile.columns
+        # Rows of a last tile that the result does not have read so many cells behind a window: they are zeros.
+        self.behind = (cut.tiles * len(cut.tile.rows) - cut.length) * (cut.tile.columns if cut.tile.across else 1)
         self.offsets = [0]
         for nbytes in (strips * self.item + 64, K_BLOCK * cut.tile.columns * self.item, cut.lines * RUN):
             self.offsets.append(self.offsets[-1] + -(-nbytes // 64) * 64)
@@ -290,6 +292,11 @@ class _Gradient:
         count = c.min(cut.channels, c.sub(w.channels, c.mul(part, cut.channels)))
         if not cut.tile.across and w.channels % max(cut.channels, 1) == 0:
             count = cut.channels
+        some: str | bool = False  # whether it is a last slice that does not fill the cells of a pixel
+        if cut.tile.across and self.columns % cut.tile.columns:
+            some = c.compare("slt", c.sub(self.columns, c.mul(slice_, cut.tile.columns)), cut.tile.columns)
+        elif not cut.tile.across:
+            some = c.compare("slt", count, cut.channels)
         if 0 in w.places or w.images == 0:
             return 0
         line0 = c.div(begin, extents[2])
@@ -310,9 +317,12 @@ class _Gradient:
                 tap = c.add(c.mul(tap0.index, w.size[1]), tap1.index)
                 to = c.at("%scratch", c.add(cell, c.mul(tap, self.line)), self.item)
                 q0, q1 = strips.position(0, place0, tap0.index), strips.position(1, place1, tap1.index)
+                with c.when(some):
+                    strips.zeros(to, c.mul(pixels, cut.cells))
                 strips.line(
                     at, to, q0, q1, q2, pixels, lambda *where: copying.copy(slice_, channel, count, *where), cut.cells
                 )
+                strips.zeros(c.at(to, c.mul(pixels, cut.cells), self.item), self.behind)
         lines = c.sub(c.div(c.add(end, c.sub(extents[2], 1)), extents[2]), line0)
         return c.max(lines, 0)
 

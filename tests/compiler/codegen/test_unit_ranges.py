@@ -94,6 +94,26 @@ def test_ops(name):
             check_phases(compiled(graph_of(TABLE[name], arrays, attrs), host_target.target()), arrays)
 
 
+@pytest.mark.parametrize(
+    ("channels", "size", "extent", "groups", "columns", "dtype"),
+    [
+        (5, (3, 3), 20, 1, 3, "f4"),  # a last tile has rows that the result does not have; several blocks of places
+        (40, (3, 3), 5, 1, 9, "f8"),  # a last slice has fewer channels
+        (7, (1, 5), 9, 2, 2, "f4"),
+        (2, (2, 2), 9, 13, 1, "f4"),  # vectors across groups
+        (3, (3, 1), 9, 6, 3, "f8"),
+    ],
+)
+def test_filter_gradients_leave_no_trace_of_scratch_memory(channels, size, extent, groups, columns, dtype):
+    rng = np.random.default_rng(0)
+    places = [extent - n + 1 for n in size]
+    image = rng.normal(size=(1, extent, extent, groups, channels)).astype(dtype)
+    cotangent = rng.normal(size=(1, *places, groups, columns)).astype(dtype)
+    graph = graph_of(TABLE["convolve_filter"], [image, cotangent], {"size": size})
+    with fast_compiler(), small_pieces():
+        check_phases(compiled(graph, host_target.target()), [image, cotangent])
+
+
 @pytest.mark.sample(2)
 def test_random_programs(seeds, monkeypatch):
     monkeypatch.setattr(logging.getLogger("hybridflow"), "level", logging.ERROR)
