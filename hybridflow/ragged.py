@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING as _TYPE_CHECKING, Any
 
@@ -95,17 +96,17 @@ class Ragged:
         <Ragged i64[3,None] [[1, 2], [], [3]]>
     """
 
-    values: Tensor
+    values: Any  # a tensor, or a ragged one, whose rows are the elements of rows
     row_splits: Tensor
     __array_ufunc__ = None  # operators of tensors and of NumPy leave it to ours
 
     @entered
     def __init__(self, values: Any, row_splits: Any) -> None:
         stage = "Ragged"
-        held = as_strings(values, stage) if holds_texts(values) else as_tensor(values, stage)
+        held = values if isinstance(values, Ragged) else _dense(values, stage)
         splits = _integers(stage, row_splits, "row_splits")
         if not held.ndim or (isinstance(splits.shape[0], int) and splits.shape[0] < 1):
-            raise ShapeError(stage, f"values are {held.type}, row_splits {splits.type}. Expected an axis and a split.")
+            raise ShapeError(stage, f"values are {held.shape}, row_splits {splits.type}. Expected an axis and a split.")
         ends = logical_and(getitem(splits, 0) == 0, getitem(splits, -1) == held.shape[0])
         forwards = _all(getitem(splits, slice(1, None)) >= getitem(splits, slice(None, -1)))
         said = "row_splits go backwards, or do not begin at 0 and end at the number of values."
@@ -172,16 +173,70 @@ class Ragged:
         kept = np.flatnonzero(np.arange(width) < known[:, None])
         return cls.from_row_lengths(take(reshape_to(x, (rows * width, *x.shape[2:])), kept, axis=0), known)
 
+    @classmethod
+    @entered
+    def from_nested_row_splits(
+        cls, flat_values: Any, nested_row_splits: Sequence[Any], name: str | None = None, validate: bool = True
+    ) -> Ragged:
+        """Rows of rows, by the splits of each level, the outermost first."""
+        return functools.reduce(lambda values, splits: Ragged(values, splits), reversed(nested_row_splits), flat_values)
+
+    @classmethod
+    @entered
+    def from_nested_row_lengths(
+        cls, flat_values: Any, nested_row_lengths: Sequence[Any], name: str | None = None, validate: bool = True
+    ) -> Ragged:
+        """Rows of rows, by the lengths of each level, the outermost first."""
+        return functools.reduce(
+            lambda values, lengths: cls.from_row_lengths(values, lengths), reversed(nested_row_lengths), flat_values
+        )
+
+    @classmethod
+    @entered
+    def from_uniform_row_length(
+        cls, values: Any, uniform_row_length: int, nrows: int | None = None, validate: bool = True,
+        name: str | None = None,
+    ) -> Ragged:  # fmt: skip
+        """Rows of one length; ``nrows`` is needed where that is 0."""
+        stage = "Ragged"
+        width = type_rules.integer(stage, "uniform_row_length", uniform_row_length)
+        held = values if isinstance(values, Ragged) else _dense(values, stage)
+        count = nrows if nrows is not None else held.shape[0] // width if width else 0
+        return Ragged(held, arange(type_rules.integer(stage, "nrows", count) + 1) * width)
+
     # ---- what it is
 
     @property
     def flat_values(self) -> Tensor:
-        """The values of all rows, one behind another."""
-        return self.values
+        """The innermost values of all rows, one behind another."""
+        values: Tensor = self.values.flat_values if isinstance(self.values, Ragged) else self.values
+        return values
+
+    @property
+    def nested_row_splits(self) -> tuple[Tensor, ...]:
+        """The splits of each level, the outermost first."""
+        return (self.row_splits, *(self.values.nested_row_splits if isinstance(self.values, Ragged) else ()))
+
+    def nested_row_lengths(self, name: str | None = None) -> tuple[Tensor, ...]:
+        """The lengths of rows of each level, the outermost first."""
+        return (self.row_lengths(), *(self.values.nested_row_lengths() if isinstance(self.values, Ragged) else ()))
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        axes: int = self.values.ndim + 1
+        return axes
+
+    def bounding_shape(self, axis: int | None = None, name: str | None = None, out_type: Any = None) -> Tensor:
+        """The extents of the dense tensor that has room for all rows."""
+        longest = _known("Ragged", self.row_lengths(), "the length of the longest row").max(initial=0)
+        within = self.values.bounding_shape().numpy() if isinstance(self.values, Ragged) else self.values.shape
+        sizes = np.array([self.nrows(), longest, *within[1:]], np.int64 if out_type is None else out_type)
+        return as_tensor(sizes if axis is None else sizes[axis], "Ragged")
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        return self.values.dtype
+        return self.flat_values.dtype
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -190,8 +245,8 @@ class Ragged:
 
     @property
     def ragged_rank(self) -> int:
-        """The number of axes whose extents differ: 1."""
-        return 1
+        """The number of axes whose extents differ: 1, or more of rows of rows."""
+        return len(self.nested_row_splits)
 
     def nrows(self) -> Any:
         """The number of rows."""
@@ -200,8 +255,10 @@ class Ragged:
     def __len__(self) -> int:
         return int(self.nrows())
 
-    def row_lengths(self) -> Tensor:
-        """The length of each row: int64."""
+    def row_lengths(self, axis: int = 1, name: str | None = None) -> Any:
+        """The length of each row: int64; for an axis further in, that of each row there, as a ragged tensor."""
+        if axis > 1 and isinstance(self.values, Ragged):
+            return made(self.values.row_lengths(axis - 1), self.row_splits)
         return subtract(getitem(self.row_splits, slice(1, None)), getitem(self.row_splits, slice(None, -1)))
 
     def value_rowids(self) -> Tensor:
@@ -228,8 +285,8 @@ class Ragged:
             if not -count <= row < count:
                 raise IndexRangeError(stage, f"row {row} is out of range for {count} rows.")
             row %= count
-            values = getitem(self.values, slice(int(splits[row]), int(splits[row + 1])))
-            return getitem(values, tuple(behind)) if behind else values
+            values = _part(self.values, slice(int(splits[row]), int(splits[row + 1])))
+            return _part(values, tuple(behind)) if behind else values
         starts, lengths = splits[rows], np.diff(splits)[rows]
         across = behind[0] if behind else slice(None)
         if not isinstance(across, slice):
@@ -245,9 +302,9 @@ class Ragged:
             places = slice(int(starts[0]), int(starts[-1] + lengths[-1])) if len(rows) else slice(0)
         else:
             places = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths - starts, lengths)
-        values = getitem(self.values, places) if isinstance(places, slice) else take(self.values, places, axis=0)
+        values = _part(self.values, places)
         if behind[1:]:
-            values = getitem(values, (slice(None), *behind[1:]))
+            values = _part(values, (slice(None), *behind[1:]))
         return Ragged.from_row_lengths(values, lengths)
 
     def __iter__(self) -> Any:
@@ -281,6 +338,11 @@ class Ragged:
             [[1, 2], [3, 0]]
         """
         stage = "Ragged.to_tensor"
+        if isinstance(self.values, Ragged):
+            within = [None, *shape[2:]] if isinstance(shape, (list, tuple)) else None
+            return made(self.values.to_tensor(default_value, shape=within), self.row_splits).to_tensor(
+                default_value, shape=shape
+            )
         width = shape[1] if isinstance(shape, (list, tuple)) and len(shape) > 1 else None
         lengths = self.row_lengths()
         if width is None:
@@ -316,26 +378,35 @@ class Ragged:
 
     def with_values(self, values: Any) -> Ragged:
         """The same rows of other values, as many."""
-        new = as_tensor(values, "with_values")
+        new = values if isinstance(values, Ragged) else as_tensor(values, "with_values")
         if not new.ndim or new.shape[0] != self.values.shape[0]:
-            raise ShapeError("with_values", f"values are {new.type}. Expected as many as {self.values.type}.")
+            raise ShapeError("with_values", f"values are {new.shape}. Expected as many as {self.values.shape}.")
         return made(new, self.row_splits)
 
-    with_flat_values = with_values
+    def with_flat_values(self, values: Any) -> Ragged:
+        """The same rows of other innermost values, as many."""
+        inner = self.values.with_flat_values(values) if isinstance(self.values, Ragged) else values
+        return self.with_values(inner)
 
     def map(self, function: Callable[[Tensor], Any]) -> Ragged:
         """``function`` of the values of all rows at once."""
-        return self.with_values(function(self.values))
+        return self.with_flat_values(function(self.flat_values))
 
     def _reduced(self, name: str, axis: Any) -> Any:
         of_segments, of_all = _FOLDS[name]
         if axis is None:
-            return of_all(self.values)
+            return of_all(self.flat_values)
         axis = type_rules.integer("Ragged", "axis", axis)
         last = self.values.ndim
         if not -last - 1 <= axis <= last:
             raise AxisError("Ragged", f"axis is {axis}. Expected one of {last + 1}.")
         axis %= last + 1
+        if isinstance(self.values, Ragged):
+            if axis > 1:
+                return self.with_values(self.values._reduced(name, axis - 1))
+            if axis == 1 and not isinstance(self.values.values, Ragged):
+                return self._reduced_across(of_segments)
+            raise ArgumentError("Ragged", f"axis is {axis} of rows of rows. Expected one from 1 on, or None.")
         if axis > 1:
             return self.with_values(of_all(self.values, axis - 1))
         if axis == 1:
@@ -344,6 +415,18 @@ class Ragged:
         starts = take(self.row_splits, self.value_rowids(), axis=0)
         columns = subtract(arange(self.values.shape[0]), starts)
         return of_segments(self.values, columns, int(lengths.max()) if lengths.size else 0)
+
+    def _reduced_across(self, of_segments: Callable[..., Tensor]) -> Ragged:
+        """The elements at one place of the rows of each row put together: rows as long as the longest of these."""
+        inner = self.values
+        lengths = _known("Ragged", inner.row_lengths(), "the length of the longest row")
+        outer = _known("Ragged", self.row_splits, "the number of rows")
+        widths = np.array([lengths[a:b].max(initial=0) for a, b in itertools.pairwise(outer)], np.int64)
+        begins = np.repeat(np.concatenate([[0], np.cumsum(widths)[:-1]])[: len(widths)], np.diff(outer))
+        starts = _known("Ragged", inner.row_splits, "the length of a row")[:-1]
+        places = np.arange(lengths.sum()) + np.repeat(begins - starts, lengths)
+        sums = of_segments(inner.values, as_tensor(places.astype(np.int64), "Ragged"), int(widths.sum()))
+        return Ragged.from_row_lengths(sums, widths)
 
     def sum(self, axis: int | None = 1) -> Any:
         """The sum of each row; with axis 0 of each column, with None of all values."""
@@ -367,11 +450,14 @@ class Ragged:
 
     def _beside(self, x: Tensor) -> Tensor:
         """A dense operand for each value: numbers, one for each row, or for the axes behind that of rows."""
-        inner = self.values.shape[1:]
-        if x.ndim < self.values.ndim and all(n in (1, m) for n, m in zip(reversed(x.shape), reversed(inner))):
+        flat = self.flat_values
+        inner = () if isinstance(self.values, Ragged) else flat.shape[1:]
+        if x.ndim < flat.ndim and all(n == m or 1 in (n, m) for n, m in zip(reversed(x.shape), reversed(flat.shape))):
             return x
-        is_column = x.ndim == self.values.ndim + 1 and x.shape[1] == 1 and x.shape[0] in (1, self.nrows())
-        if is_column and all(n in (1, m) for n, m in zip(x.shape[2:], inner)):
+        if x.ndim < self.ndim:
+            x = reshape_to(x, (*[1] * (self.ndim - x.ndim), *x.shape))
+        is_column = x.ndim == self.ndim and x.shape[1] == 1 and x.shape[0] in (1, self.nrows())
+        if is_column and all(n == m or 1 in (n, m) for n, m in zip(x.shape[2:], inner)):
             rows = reshape_to(x, (x.shape[0], *x.shape[2:]))
             return rows if x.shape[0] == 1 else take(rows, self.value_rowids(), axis=0)
         raise ShapeError(
@@ -388,18 +474,34 @@ class Ragged:
                 )
             same, said = _all(other.row_splits == self.row_splits), "rows have different lengths."
             check_all(same, ShapeError, lambda: ShapeError("Ragged", said), (), said)
+            if isinstance(self.values, Ragged):
+                return self.with_values(self.values._with(function, other.values))
             return self.with_values(function(self.values, other.values))
         x = as_tensor(other, "Ragged")
-        return self.with_values(function(self.values, self._beside(x) if x.ndim else other))
+        beside = self._beside(x) if x.ndim else other
+        if isinstance(self.values, Ragged) and x.ndim >= self.flat_values.ndim:
+            return self.with_values(self.values._with(function, beside))
+        return self.with_flat_values(function(self.flat_values, beside))
 
     def __repr__(self) -> str:
-        if not isinstance(self.values, Tensor):  # of specs
+        if not isinstance(self.flat_values, Tensor):  # of specs
             return f"Ragged({self.values!r}, {self.row_splits!r})"
         extents = ",".join(map(str, self.shape))
         known = self.row_splits._known()
-        rows = "" if known is None or self.values._known() is None or known[-1] > 20 else f" {self.to_list()}"
+        rows = "" if known is None or self.flat_values._known() is None or known[-1] > 20 else f" {self.to_list()}"
         name = "string" if is_string(self.dtype) else dtypes.SHORT[self.dtype]
         return f"<Ragged {name}[{extents}]{rows}>"
+
+
+def _dense(values: Any, stage: str) -> Tensor:
+    return as_strings(values, stage) if holds_texts(values) else as_tensor(values, stage)
+
+
+def _part(values: Any, key: Any) -> Any:
+    """Elements of values along their first axis, or deeper."""
+    if isinstance(values, Ragged):
+        return values[key]
+    return take(values, key, axis=0) if isinstance(key, np.ndarray) else getitem(values, key)
 
 
 def _rows(numbers_or_mask: np.ndarray, count: int) -> np.ndarray:
@@ -487,12 +589,13 @@ def made(values: Any, row_splits: Any) -> Ragged:
 
 
 @entered
-def constant(pylist: Sequence[Any], dtype: Any = None) -> Ragged:
+def constant(pylist: Sequence[Any], dtype: Any = None, ragged_rank: int | None = None) -> Ragged:
     """The ragged tensor of a list of rows.
 
     Args:
         pylist: rows: lists, arrays or tensors of different lengths.
         dtype: the dtype; that of the rows by default.
+        ragged_rank: the number of axes whose extents differ; by default as many as it takes.
 
     Returns:
         A ``Ragged`` tensor.
@@ -507,6 +610,12 @@ def constant(pylist: Sequence[Any], dtype: Any = None) -> Ragged:
     stage = "ragged.constant"
     if not isinstance(pylist, (list, tuple)):
         raise ArgumentTypeError(stage, f"{pylist!r} is no list of rows.")
+    if ragged_rank is not None and type_rules.integer(stage, "ragged_rank", ragged_rank) < 1:
+        raise ArgumentError(stage, f"ragged_rank is {ragged_rank}. Expected 1 or more.")
+    if (ragged_rank or _least_rank(pylist)) > 1:
+        elements = [one for row in pylist for one in row]
+        values = constant(elements, dtype, None if ragged_rank is None else ragged_rank - 1)
+        return Ragged.from_row_lengths(values, np.array([len(row) for row in pylist], np.int64))
     is_of_texts = any(holds_texts(row) for row in pylist if not isinstance(row, (list, tuple)) or row)
     if is_of_texts or names_strings(dtype):
         texts = [as_strings(row, stage) for row in pylist if not isinstance(row, (list, tuple)) or row]
@@ -523,6 +632,24 @@ def constant(pylist: Sequence[Any], dtype: Any = None) -> Ragged:
             row_dtype = promote(row_dtype, row.dtype, stage)
     values = _concat([cast(row, row_dtype) for row in some]) if some else filled(0, row_dtype, (0,), stage)
     return Ragged.from_row_lengths(values, np.array([row.shape[0] for row in rows], np.int64))
+
+
+def _least_rank(rows: Sequence[Any]) -> int:
+    """2 where elements of rows are lists of different shapes, else 1."""
+    lists = [one for row in rows if isinstance(row, (list, tuple)) for one in row if isinstance(one, (list, tuple))]
+    shapes = {_shape_of_lists(one) for one in lists}
+    return 2 if len(shapes) > 1 or None in shapes else 1
+
+
+def _shape_of_lists(value: Any) -> tuple[int, ...] | None:
+    """The extents of nested lists, None where they are ragged."""
+    if not isinstance(value, (list, tuple)):
+        return ()
+    inner = {_shape_of_lists(one) for one in value}
+    if len(inner) > 1 or None in inner:
+        return None
+    (first,) = inner or {()}
+    return (len(value), *(first or ()))
 
 
 @entered
@@ -551,7 +678,8 @@ def map_flat_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Ragged
         raise ArgumentTypeError(stage, "no argument is ragged, or the function is none.")
     for other in ragged[1:]:
         ragged[0]._with(lambda x, y: x, other)
-    return ragged[0].with_values(op(*[x.values if isinstance(x, Ragged) else x for x in args], **kwargs))
+    flat = op(*[x.flat_values if isinstance(x, Ragged) else x for x in args], **kwargs)
+    return ragged[0].with_flat_values(flat)
 
 
 @entered

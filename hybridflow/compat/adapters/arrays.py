@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import Any, NamedTuple
 
@@ -180,7 +181,9 @@ def _joined_rows(parts: list[Any], axis: int) -> Any:
     whole = [part if isinstance(part, Ragged) else Ragged.from_tensor(operand(part)) for part in parts]
     if axis % (whole[0].values.ndim + 1) == 0:
         lengths = hf.concat([part.row_lengths() for part in whole])
-        return Ragged.from_row_lengths(hf.concat([part.values for part in whole]), lengths)
+        inner = [part.values for part in whole]
+        together = _joined_rows(inner, 0) if isinstance(inner[0], Ragged) else hf.concat(inner)
+        return Ragged.from_row_lengths(together, lengths)
     if axis % (whole[0].values.ndim + 1) != 1:
         inner = hf.concat([part.values for part in whole], axis - 1 if axis > 0 else axis)
         return whole[0].with_values(inner)
@@ -772,6 +775,15 @@ export(hf.ragged.Ragged, "RaggedTensor")
 export(hf.Tensor, "Tensor")
 export(hf.newaxis, "newaxis")
 export(hf.recompute_grad, "recompute_grad")
-export(hf.py_function, "py_function")
+
+
+@tf_export("py_function")
+def py_function(func: Any = None, inp: Any = None, Tout: Any = None, name: str | None = None) -> Any:
+    """``tf.py_function``; without a function it decorates one."""
+    if func is None:
+        return lambda function: functools.wraps(function)(lambda *args: hf.py_function(function, list(args), Tout))
+    return hf.py_function(func, inp, Tout)
+
+
 export(hf.numpy_function, "numpy_function")
 export(suspended, "init_scope")

@@ -42,8 +42,8 @@ class _SpecOf:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         names = _names(self.value_type)
         if self._given is not None and "__init__" in self._given.__dict__:
-            holder = self._given.__new__(self._given)
-            holder.__init__(*args, **kwargs)  # type: ignore[misc]
+            holder: Any = object.__new__(self._given)
+            holder.__init__(*args, **kwargs)
             values = {name: getattr(holder, name) for name in names if hasattr(holder, name)}
         else:
             values = _bound(self.value_type, names, args, kwargs)
@@ -68,7 +68,7 @@ def _names(kind: type) -> tuple[str, ...]:
 
 def _made(kind: type, values: Mapping[str, Any]) -> Any:
     """An instance as it stands, of fields that have their types."""
-    result = object.__new__(kind)
+    result: Any = object.__new__(kind)
     for name, value in values.items():
         object.__setattr__(result, name, value)
     return result
@@ -205,7 +205,7 @@ def _building_by(init: Callable[..., None]) -> Callable[..., None]:
 
 def _finish(value: Any) -> None:
     """Convert all fields to their types, and validate."""
-    kind = type(value)
+    kind: Any = type(value)
     for name, hint in _hints(kind).items():
         object.__setattr__(value, name, _converted(getattr(value, name), hint, name))
     value.__validate__()
@@ -271,7 +271,7 @@ def _refused(path: str, wanted: str, value: Any) -> TypeError:
 
 
 def _as_tensor(value: Any, path: str) -> Any:
-    if isinstance(value, (Operators, TensorSpec)) and not isinstance(value, Variable):
+    if isinstance(value, (Operators, hf.TensorSpec)) and not isinstance(value, Variable):
         return value
     if value is None or isinstance(value, (ExtensionType, Ragged)):
         raise _refused(path, "Tensor", value)

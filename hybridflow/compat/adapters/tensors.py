@@ -21,6 +21,7 @@ from hybridflow.core.donated_tensor import DonatedTensor
 from hybridflow.core.layer_context import mask_of
 from hybridflow.core.lazy_tensor import LazyTensor
 from hybridflow.core.string_tensor import StringTensor
+from hybridflow.errors import ArgumentError
 from hybridflow.layers.keras_tensor import Symbol
 from hybridflow.models.functional import Functional
 from hybridflow.models.trainer import Trainer
@@ -35,6 +36,8 @@ def answer() -> None:
     """Let tensors and variables have ``ref``, and tensors ``_keras_mask``, the mask that a layer gave them or None; and
     let all answer in TensorFlow's way from here on."""
     setattr(hf.Tensor, "_keras_mask", property(mask_of))  # noqa: B010
+    setattr(Ragged, "to_sparse", _rows_as_sparse)  # noqa: B010
+    setattr(Ragged, "from_sparse", classmethod(_rows_of_sparse))  # noqa: B010
     for kind in (hf.Tensor, hf.Variable):
         setattr(kind, "ref", _ref)  # noqa: B010
     if not _replaced:
@@ -48,6 +51,37 @@ def let_answer(on: bool) -> bool:
     hf.layers.Layer._stacks_arrays = Functional._unwraps_outputs = on
     numpy_protocols.answers.with_arrays = on
     return before
+
+
+def _rows_as_sparse(x: Ragged, name: str | None = None) -> COO:
+    """The sparse tensor of all values of a ragged one."""
+    shape = x.bounding_shape().numpy().tolist()
+    rows = x.value_rowids()
+    if isinstance(x.values, Ragged):
+        inner = _rows_as_sparse(x.values)
+        element = inner.indices[:, 0]
+        first, behind = hf.take(rows, element, axis=0), inner.indices[:, 1:]
+        starts = hf.take(x.row_splits, first, axis=0)
+        return COO(hf.concat([hf.stack([first, element - starts], axis=1), behind], axis=1), inner.values, shape)
+    starts = hf.take(x.row_splits, rows, axis=0)
+    places = hf.arange(x.values.shape[0]) - starts
+    return COO(hf.stack([rows, places], axis=1), x.values, shape)
+
+
+def _rows_of_sparse(kind: type, st_input: COO, name: str | None = None) -> Ragged:
+    """The rows of a sparse matrix whose entries are at the beginning of each."""
+    at = st_input.indices.numpy()
+    rows, columns = at[:, 0], at[:, 1]
+    lengths = np.bincount(rows, minlength=int(st_input.shape[0])).astype(np.int64)
+    starts = np.cumsum(lengths) - lengths
+    if (columns != np.arange(len(rows)) - starts[rows]).any() or (np.diff(rows) < 0).any():
+        raise ArgumentError("RaggedTensor.from_sparse", "SparseTensor is not right-ragged")
+    return Ragged.from_row_lengths(st_input.values, lengths)
+
+
+def _extents_as_tensor(sizes: Any) -> Any:
+    """What ``dense_shape`` of a sparse tensor is."""
+    return hf.asarray(np.array(sizes, np.int64)) if all(type(n) is int for n in sizes) else sizes
 
 
 def _ref(x: object) -> Reference:
@@ -78,6 +112,7 @@ def _replace() -> None:
     _told(Ragged, "dtype", as_dtype)
     _told(COO, "shape", _shape)
     _told(COO, "dtype", as_dtype)
+    _told(COO, "dense_shape", _extents_as_tensor)
     _told(hf.IndexedSlices, "dtype", as_dtype)
     _told(Trainer, "metrics_names", _metric_names, of_owner=True)
     _told(Functional, "output_shape", _single)

@@ -148,8 +148,6 @@ not_here(
     {
         "boolean_mask": "write tf.boolean_mask, and tf.RaggedTensor.from_row_lengths",
         "constant_value": "write tf.ragged.constant",
-        "range": "write tf.range of each row, and tf.ragged.constant",
-        "stack": "write tf.ragged.constant of the rows",
         "stack_dynamic_partitions": "write tf.dynamic_partition, and tf.ragged.constant",
         "cross": "compute the numbers of the crossings in Python",
         "segment_ids_to_row_splits": "write tf.RaggedTensor.from_value_rowids(ids, ids).row_splits",
@@ -158,11 +156,7 @@ not_here(
 not_here(
     "sparse",
     {
-        "map_values": "write x.with_values(f(x.values))",
         "mask": "take the rows of x.indices and x.values that are wanted",
-        "retain": "take the rows of x.indices and x.values that are wanted",
-        "slice": "write tf.sparse.to_dense(x)[...], or a slice of rows of x.to_csr()",
-        "reshape": "write tf.sparse.from_dense(tf.reshape(tf.sparse.to_dense(x), shape))",
         "maximum": "write tf.maximum of tf.sparse.to_dense",
         "minimum": "write tf.minimum of tf.sparse.to_dense",
         "bincount": "write tf.math.bincount",

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 import hybridflow as hf
-from hybridflow.compat.export import export, tf_export
+from hybridflow.compat.adapters.values import axes, extents
+from hybridflow.compat.export import Operand, export, tf_export
+from hybridflow.errors import ArgumentError, ShapeError
 
 
 @tf_export("sparse.add")
@@ -74,6 +79,75 @@ def to_dense(sp_input: Any, default_value: Any = None, validate_indices: bool = 
 def transpose(sp_input: Any, perm: Any = None, name: str | None = None) -> Any:
     """The tensor with its axes in another order."""
     return hf.sparse.transpose(x=sp_input, perm=perm)
+
+
+@tf_export("sparse.retain")
+def retain(sp_input: Any, to_retain: Operand) -> Any:
+    """The entries that a vector of bools keeps."""
+    if to_retain.shape != sp_input.values.shape:
+        raise ShapeError("sparse.retain", f"to_retain is {to_retain.type}. Expected a bool for each entry.")
+    kept = np.flatnonzero(to_retain.numpy())
+    at, values = hf.take(sp_input.indices, kept, axis=0), hf.take(sp_input.values, kept, axis=0)
+    return hf.sparse.COO(at, values, sp_input.shape)
+
+
+@tf_export("sparse.slice")
+def slice(sp_input: Any, start: Any, size: Any, name: str | None = None) -> Any:
+    """The entries between ``start`` and ``start + size``, with a shape that ends where the tensor does."""
+    first, wide = (np.asarray([int(n) for n in extents(axes(part))], np.int64) for part in (start, size))
+    whole = np.asarray(sp_input.shape, np.int64)
+    if first.shape != whole.shape or wide.shape != whole.shape:
+        raise ShapeError(
+            "sparse.slice", f"start and size have {first.size} and {wide.size} numbers for {whole.size} axes."
+        )
+    last = np.minimum(first + wide, whole)
+    at = sp_input.indices
+    kept = hf.all(hf.logical_and(at >= first.astype(at.dtype), at < last.astype(at.dtype)), axis=1)
+    part = retain(sp_input, kept)
+    sizes = tuple(np.maximum(last - first, 0).tolist())
+    return hf.sparse.COO(part.indices - first.astype(at.dtype), part.values, sizes)
+
+
+@tf_export("sparse.map_values")
+def map_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """A function of the values of sparse tensors, which have the same indices."""
+    sparse = [x for x in (*args, *kwargs.values()) if isinstance(x, hf.sparse.COO)]
+    if not sparse:
+        raise ArgumentError("sparse.map_values", "no argument is sparse.")
+    first = sparse[0]
+    for other in sparse[1:]:
+        if other.shape != first.shape or other.indices.shape != first.indices.shape:
+            raise ShapeError("sparse.map_values", f"{first!r} and {other!r} have other entries.")
+        hf.debugging.assert_equal(other.indices, first.indices, message="sparse.map_values: indices differ")
+    take = lambda x: x.values if isinstance(x, hf.sparse.COO) else x  # noqa: E731
+    values = op(*map(take, args), **{name: take(x) for name, x in kwargs.items()})
+    return hf.sparse.COO(first.indices, values, first.shape)
+
+
+@tf_export("sparse.reshape")
+def reshape(sp_input: Any, shape: Any, name: str | None = None) -> Any:
+    """The tensor with other axes; one extent may be -1."""
+    count = int(np.prod(sp_input.shape, dtype=np.int64))
+    wanted = [int(n) for n in extents(axes(shape))]
+    known = int(np.prod([n for n in wanted if n != -1], dtype=np.int64))
+    sizes = [count // max(known, 1) if n == -1 else n for n in wanted]
+    if wanted.count(-1) > 1 or int(np.prod(sizes, dtype=np.int64)) != count:
+        raise ShapeError("sparse.reshape", f"{count} elements do not have the shape {wanted}.")
+    place = sp_input.positions(range(sp_input.ndim))
+    columns = []
+    for extent in reversed(sizes):
+        columns.insert(0, hf.remainder(place, extent))
+        place = hf.floor_divide(place, extent)
+    return hf.sparse.COO(hf.stack(columns, axis=1), sp_input.values, tuple(sizes))
+
+
+@tf_export("sparse.expand_dims")
+def expand_dims(sp_input: Any, axis: Any = None, name: str | None = None) -> Any:
+    """The tensor with one more axis, of one element."""
+    sizes = list(sp_input.shape)
+    place = int(axes(-1 if axis is None else axis))
+    sizes.insert(place + len(sizes) + 1 if place < 0 else place, 1)
+    return reshape(sp_input, sizes)
 
 
 export(hf.sparse.COO, "sparse.SparseTensor", "SparseTensor")

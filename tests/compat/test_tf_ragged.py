@@ -1,0 +1,89 @@
+"""``tf.ragged`` and ``tf.sparse``: results of TensorFlow 2.21."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hybridflow.compat.tf as tf
+
+
+def test_constants() -> None:
+    x = tf.ragged.constant([[[1, 2], [3]], [[4, 5]]])
+    assert (x.dtype, x.ragged_rank, x.shape.as_list()) == (tf.int32, 2, [2, None, None])
+    assert tf.ragged.constant([[[1, 2], [3, 4]], [[5, 6]]]).ragged_rank == 2
+    assert tf.ragged.constant([[[1, 2], [3, 4]], [[5, 6]]], ragged_rank=1).shape.as_list() == [2, None, 2]
+    assert tf.ragged.constant([[[1, 2]], []], inner_shape=(2,)).ragged_rank == 1
+    assert tf.ragged.constant([1, 2]).shape == (2,)
+    for rows in ([["one", "two"], [3, 4]], ["A", ["B", "C"]]):
+        with pytest.raises(ValueError, match="several types or depths"):
+            tf.ragged.constant(rows)
+
+
+def test_ranges_and_stacks() -> None:
+    assert tf.ragged.range([3, 0, 2]).to_list() == [[0, 1, 2], [], [0, 1]]
+    assert tf.ragged.range([0, 5], [4, 8], 2).to_list() == [[0, 2], [5, 7]]
+    assert tf.ragged.stack([[1, 2], [3]]).to_list() == [[1, 2], [3]]
+    two = tf.ragged.stack([tf.ragged.constant([[1], [2, 3]]), tf.ragged.constant([[4]])])
+    assert two.to_list() == [[[1], [2, 3]], [[4]]]
+    assert tf.concat([two, two], axis=0).to_list() == two.to_list() * 2
+
+
+def test_specs() -> None:
+    @tf.function(input_signature=[tf.RaggedTensorSpec([None, None], tf.int32)])
+    def largest(rows):  # type: ignore[no-untyped-def]
+        return tf.reduce_max(rows, axis=-1)
+
+    assert largest(tf.ragged.constant([[1, 2], [3], [4, 5, 6]])).numpy().tolist() == [2, 3, 6]
+    with pytest.raises(ValueError, match="no axis of rows"):
+        tf.RaggedTensorSpec([3])
+
+
+def test_sparse_forms() -> None:
+    x = tf.ragged.constant([[1, 2], [], [3]])
+    assert x.to_sparse().indices.numpy().tolist() == [[0, 0], [0, 1], [2, 0]]
+    assert tf.RaggedTensor.from_sparse(x.to_sparse()).to_list() == [[1, 2], [], [3]]
+    deep = tf.ragged.constant([[[1], [2, 3]], [], [[4]]]).to_sparse()
+    assert deep.indices.numpy().tolist() == [[0, 0, 0], [0, 1, 0], [0, 1, 1], [2, 0, 0]]
+    assert deep.dense_shape.numpy().tolist() == [3, 2, 2]
+    with pytest.raises(ValueError, match="not right-ragged"):
+        tf.RaggedTensor.from_sparse(tf.sparse.from_dense([[0, 1]]))
+
+
+def test_sparse() -> None:
+    dense = np.arange(12).reshape(3, 4) % 5
+    x = tf.sparse.from_dense(dense)
+    assert x.dense_shape.dtype == tf.int64
+    part = tf.sparse.slice(x, [1, 1], [5, 2])
+    assert tf.sparse.to_dense(part).numpy().tolist() == dense[1:6, 1:3].tolist()
+    assert part.dense_shape.numpy().tolist() == [2, 2]
+    plus = tf.sparse.map_values(tf.add, x, 5)
+    assert tf.sparse.to_dense(plus).numpy().tolist() == np.where(dense == 0, 0, dense + 5).tolist()
+    assert tf.sparse.to_dense(tf.sparse.map_values(tf.multiply, x, x)).numpy().tolist() == (dense**2).tolist()
+    assert tf.sparse.to_dense(tf.sparse.reshape(x, [2, -1])).numpy().tolist() == dense.reshape(2, 6).tolist()
+    assert tf.sparse.expand_dims(x, 0).dense_shape.numpy().tolist() == [1, 3, 4]
+    assert tf.sparse.expand_dims(x).dense_shape.numpy().tolist() == [3, 4, 1]
+    kept = tf.sparse.retain(x, tf.greater(x.values, 2))
+    assert tf.sparse.to_dense(kept).numpy().tolist() == np.where(dense > 2, dense, 0).tolist()
+    with pytest.raises(ValueError, match="do not have the shape"):
+        tf.sparse.reshape(x, [5, -1])
+    with pytest.raises(ValueError, match="for 2 axes"):
+        tf.sparse.slice(x, [0], [1])
+    with pytest.raises(ValueError, match="no argument is sparse"):
+        tf.sparse.map_values(tf.add, 1, 2)
+    with pytest.raises(ValueError, match="Expected a bool for each entry"):
+        tf.sparse.retain(x, [True])
+
+
+def test_values_of_any_kind_fill_up() -> None:
+    x = tf.constant([[1.0, 2.0]])
+    y = tf.pad(x, [[1, 0], [0, 1]], constant_values=-tf.reduce_max(x))
+    assert y.numpy().tolist() == [[-2, -2, -2], [1, 2, -2]]
+
+
+def test_py_function_decorates() -> None:
+    @tf.py_function(Tout=tf.TensorSpec([], tf.float32))
+    def plus(x, y):  # type: ignore[no-untyped-def]
+        return x + y
+
+    assert tf.function(lambda x: plus(x, x))(tf.constant(1.5)).numpy() == 3.0
