@@ -614,8 +614,8 @@ def constant(pylist: Sequence[Any], dtype: Any = None, ragged_rank: int | None =
         raise ArgumentError(stage, f"ragged_rank is {ragged_rank}. Expected 1 or more.")
     if (ragged_rank or _least_rank(pylist)) > 1:
         elements = [one for row in pylist for one in row]
-        values = constant(elements, dtype, None if ragged_rank is None else ragged_rank - 1)
-        return Ragged.from_row_lengths(values, np.array([len(row) for row in pylist], np.int64))
+        rows_within = constant(elements, dtype, None if ragged_rank is None else ragged_rank - 1)
+        return Ragged.from_row_lengths(rows_within, np.array([len(row) for row in pylist], np.int64))
     is_of_texts = any(holds_texts(row) for row in pylist if not isinstance(row, (list, tuple)) or row)
     if is_of_texts or names_strings(dtype):
         texts = [as_strings(row, stage) for row in pylist if not isinstance(row, (list, tuple)) or row]

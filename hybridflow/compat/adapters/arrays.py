@@ -181,8 +181,8 @@ def _joined_rows(parts: list[Any], axis: int) -> Any:
     whole = [part if isinstance(part, Ragged) else Ragged.from_tensor(operand(part)) for part in parts]
     if axis % (whole[0].values.ndim + 1) == 0:
         lengths = hf.concat([part.row_lengths() for part in whole])
-        inner = [part.values for part in whole]
-        together = _joined_rows(inner, 0) if isinstance(inner[0], Ragged) else hf.concat(inner)
+        values = [part.values for part in whole]
+        together = _joined_rows(values, 0) if isinstance(values[0], Ragged) else hf.concat(values)
         return Ragged.from_row_lengths(together, lengths)
     if axis % (whole[0].values.ndim + 1) != 1:
         inner = hf.concat([part.values for part in whole], axis - 1 if axis > 0 else axis)

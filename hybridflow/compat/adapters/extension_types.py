@@ -55,7 +55,7 @@ class _SpecOf:
 
     def __instancecheck__(self, instance: Any) -> bool:
         return isinstance(instance, self.value_type) and any(
-            isinstance(x, TensorSpec) for x in pytree.flatten(instance)[0]
+            isinstance(x, hf.TensorSpec) for x in pytree.flatten(instance)[0]
         )
 
     def __repr__(self) -> str:

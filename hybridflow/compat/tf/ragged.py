@@ -63,7 +63,7 @@ def range(
     """Rows of numbers: from each start to before each limit; one argument is the limits."""
     if limits is None:
         starts, limits = 0, starts
-    parts = np.broadcast_arrays(*(np.atleast_1d(operand(x).numpy()) for x in (starts, limits, deltas)))
+    parts: Any = np.broadcast_arrays(*(np.atleast_1d(operand(x).numpy()) for x in (starts, limits, deltas)))
     rows = [np.arange(a, b, d, np.result_type(a, b)) for a, b, d in zip(*parts)]
     values = np.concatenate(rows) if rows else np.zeros(0, parts[0].dtype)
     lengths = np.array([len(row) for row in rows], np.int64)

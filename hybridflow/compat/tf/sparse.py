@@ -134,7 +134,7 @@ def reshape(sp_input: Any, shape: Any, name: str | None = None) -> Any:
     if wanted.count(-1) > 1 or int(np.prod(sizes, dtype=np.int64)) != count:
         raise ShapeError("sparse.reshape", f"{count} elements do not have the shape {wanted}.")
     place = sp_input.positions(range(sp_input.ndim))
-    columns = []
+    columns: list[Any] = []
     for extent in reversed(sizes):
         columns.insert(0, hf.remainder(place, extent))
         place = hf.floor_divide(place, extent)
