@@ -241,7 +241,8 @@ class Ragged:
     @property
     def shape(self) -> tuple[Any, ...]:
         """The extents, None for that of rows."""
-        return (self.row_splits.shape[0] - 1, None, *self.values.shape[1:])
+        count = self.row_splits.shape[0]
+        return (count if count is None else count - 1, None, *self.values.shape[1:])  # of a spec it may be None
 
     @property
     def ragged_rank(self) -> int:
@@ -250,7 +251,7 @@ class Ragged:
 
     def nrows(self) -> Any:
         """The number of rows."""
-        return self.row_splits.shape[0] - 1
+        return self.shape[0]
 
     def __len__(self) -> int:
         return int(self.nrows())

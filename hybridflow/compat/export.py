@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 from hybridflow.core.tensor import Operators
+from hybridflow.errors import ArgumentTypeError
 
 Operand: TypeAlias = Any  # a tensor, or what TensorFlow makes one of: several agree on a dtype, as there
 Axis: TypeAlias = Any  # an axis or several: ints, lists, tensors
@@ -44,6 +45,14 @@ ABSENT: dict[str, str] = {}
 SAME: dict[str, str] = {}  # rooms that have the names of another one
 _CONVERSIONS: dict[str, Callable[[Any], Any]] = {}
 _SEVERAL: list[Callable[[Any, Any], Any]] = []  # of operands that are converted together
+_OF_ROWS: list[Callable[..., Any]] = []  # what a function gives of ragged tensors
+
+
+class RowsGiven(ArgumentTypeError):  # it is caught here, or tells its cause
+    """An operand is a ragged tensor."""
+
+    def __init__(self) -> None:
+        super().__init__("tensor", "it is ragged. Use x.to_tensor(), or tf.ragged.map_flat_values(function, x).")
 
 
 def tf_export(
@@ -99,9 +108,15 @@ def not_here(room: str, answers: Mapping[str, str]) -> None:
 
 
 def convert_by(several: Callable[[Any, Any], Any], conversions: Mapping[str, Callable[[Any], Any]]) -> None:
-    """Let arguments with these annotations be converted so; ``several`` operands are converted together."""
+    """Let arguments with these annotations be converted so; ``several`` operands are converted together.  Conversions
+    raise RowsGiven for a ragged tensor."""
     _SEVERAL[:] = [several]
     _CONVERSIONS.update(conversions)
+
+
+def answer_rows(of_rows: Callable[..., Any]) -> None:
+    """Let ``of_rows(function, args, kwargs)`` be what functions give where an operand is a ragged tensor."""
+    _OF_ROWS[:] = [of_rows]
 
 
 def converting(function: Function) -> Function:
@@ -124,21 +139,26 @@ def converting(function: Function) -> Function:
     def call(*args: Any, **kwargs: Any) -> Any:
         if len(args) == last and not isinstance(args[-1], str | None):
             raise TypeError(f"{function.__name__}() takes {last - 1} arguments and name, which is {args[-1]!r}")
-        if places and args:
-            values = list(args)
-            for k, convert in places:
-                if k >= len(values):
-                    break
-                values[k] = convert(values[k])
-            args = tuple(values)
-        if kwargs:
-            for name in kwargs.keys() & single.keys():
-                kwargs[name] = single[name](kwargs[name])
-        if together:
-            args = _converted_together(together, args, kwargs)
+        as_given = args
+        try:
+            if places and args:
+                values = list(args)
+                for k, convert in places:
+                    if k >= len(values):
+                        break
+                    values[k] = convert(values[k])
+                args = tuple(values)
+            if kwargs:
+                for name in kwargs.keys() & single.keys():
+                    kwargs[name] = single[name](kwargs[name])
+            if together:
+                args = _converted_together(together, args, kwargs)
+        except RowsGiven:
+            return _OF_ROWS[0](result, as_given, kwargs)
         return function(*args, **kwargs)
 
-    return functools.update_wrapper(call, function)  # type: ignore[return-value]
+    result: Function = functools.update_wrapper(call, function)  # type: ignore[assignment]
+    return result
 
 
 def _converted_together(places: Mapping[str, int], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:

@@ -87,3 +87,36 @@ def test_py_function_decorates() -> None:
         return x + y
 
     assert tf.function(lambda x: plus(x, x))(tf.constant(1.5)).numpy() == 3.0
+
+
+def test_functions_of_rows() -> None:
+    x = tf.ragged.constant([[3, 1, 4, 1], [], [5, 9, 2], [6], []])
+    assert tf.add(x, 3).to_list() == [[6, 4, 7, 4], [], [8, 12, 5], [9], []]
+    assert tf.subtract(10, x).to_list()[3] == [4]
+    assert tf.maximum(x, x * 2).to_list() == (x * 2).to_list()
+    assert tf.abs(-x).to_list() == x.to_list()
+    assert tf.cast(x, tf.float32).dtype == tf.float32
+    assert tf.greater(x, 3).to_list()[2] == [True, True, False]
+    assert tf.tile(x, [1, 2]).to_list() == [row * 2 for row in x.to_list()]
+    assert tf.tile(x, [2, 1]).to_list() == x.to_list() * 2
+    assert tf.map_fn(tf.math.square, x).to_list()[0] == [9, 1, 16, 1]
+    assert tf.map_fn(tf.reduce_sum, x).numpy().tolist() == [9, 0, 16, 6, 0]
+    table = tf.constant([[float(k), -float(k)] for k in range(10)])
+    assert tf.nn.embedding_lookup(table, x).to_list()[3] == [[6, -6]]
+    assert tf.gather(table, x).shape.as_list() == [5, None, 2]
+    assert tf.gather(x, [3, 0]).to_list() == [[6], [3, 1, 4, 1]]
+    with pytest.raises(TypeError, match="it is ragged"):
+        tf.linalg.matmul(x, x)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_rows_joined_and_reversed(compiled: bool) -> None:
+    def palindrome(x, axis):  # type: ignore[no-untyped-def]
+        return tf.concat([x, tf.reverse(x, [axis])], axis)
+
+    call = tf.function(palindrome) if compiled else palindrome
+    assert call(tf.ragged.constant([[1, 2], [3], [4, 5, 6]]), 1).to_list() == [[1, 2, 2, 1], [3, 3], [4, 5, 6, 6, 5, 4]]
+    assert call(tf.constant([[1, 2], [3, 4]]), 1).numpy().tolist() == [[1, 2, 2, 1], [3, 4, 4, 3]]
+    deep = tf.ragged.constant([[[1], [2, 3]], []])
+    assert palindrome(deep, 1).to_list() == [[[1], [2, 3], [2, 3], [1]], []]
+    assert tf.reverse(tf.ragged.constant([[1], [2, 3]]), [0, 1]).to_list() == [[3, 2], [1]]

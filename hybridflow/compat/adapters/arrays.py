@@ -187,9 +187,28 @@ def _joined_rows(parts: list[Any], axis: int) -> Any:
     if axis % (whole[0].values.ndim + 1) != 1:
         inner = hf.concat([part.values for part in whole], axis - 1 if axis > 0 else axis)
         return whole[0].with_values(inner)
-    rows = [hf.concat([part[k] for part in whole]) for k in range(len(whole[0]))]
-    lengths = hf.asarray([row.shape[0] for row in rows], dtypes.int64)
-    return Ragged.from_row_lengths(hf.concat(rows), lengths)
+    if any(isinstance(part.values, Ragged) for part in whole):
+        of_rows = [_joined_rows([part[k] for part in whole], 0) for k in range(len(whole[0]))]
+        lengths = hf.asarray([row.shape[0] for row in of_rows], dtypes.int64)
+        return Ragged.from_row_lengths(_joined_rows(of_rows, 0), lengths)
+    order = hf.argsort(hf.concat([part.value_rowids() for part in whole]), stable=True)
+    lengths = functools.reduce(hf.add, [part.row_lengths() for part in whole])
+    return Ragged.from_row_lengths(hf.take(hf.concat([part.values for part in whole]), order, axis=0), lengths)
+
+
+def _reversed_rows(x: Ragged, along: tuple[int, ...]) -> Ragged:
+    """A ragged tensor with rows, or what is in them, in opposite order."""
+    wanted = {axis % x.ndim for axis in along}
+    if 0 in wanted:
+        x = x[::-1]
+    if 1 in wanted and isinstance(x.values, Ragged):
+        x = x[:, ::-1]
+    elif 1 in wanted:
+        rows = x.value_rowids()
+        ends = hf.take(x.row_splits, rows + 1, axis=0) + hf.take(x.row_splits, rows, axis=0)
+        x = x.with_values(hf.take(x.values, ends - 1 - hf.arange(x.values.shape[0]), axis=0))
+    behind = tuple(axis - 1 for axis in sorted(wanted) if axis > 1)
+    return x.with_values(reverse(x.values, behind)) if behind else x
 
 
 @tf_export("concat")
@@ -275,6 +294,10 @@ def reverse_sequence(
 @tf_export("tile")
 def tile(input: Any, multiples: Any, name: str | None = None) -> Any:
     """``tf.tile``."""
+    if isinstance(input, Ragged):
+        times = [int(n) for n in extents(axes(multiples))]
+        within = _joined_rows([input] * times[1], 1) if times[1] else input[:, :0]
+        return _joined_rows([within] * times[0], 0) if times[0] else within[:0]
     return hf.tile(operand(input), extents(axes(multiples)))
 
 
@@ -305,6 +328,11 @@ def gather(
     name: str | None = None,
 ) -> Any:
     """``tf.gather``: along ``batch_dims`` unless an axis is given."""
+    if isinstance(indices, Ragged) and not isinstance(params, Ragged):
+        return indices.with_flat_values(gather(params, indices.flat_values, validate_indices, axis, batch_dims))
+    if isinstance(params, Ragged) and not batch_dims and axis in (None, 0):
+        numbers = operand(indices)
+        return params[int(numbers)] if not numbers.ndim else params[numbers]
     return hf.gather(operand(params), operand(indices), batch_dims if axis is None else axes(axis), batch_dims)
 
 
@@ -371,6 +399,9 @@ def strided_slice(
 @tf_export("reverse")
 def reverse(tensor: Any, axis: Any, name: str | None = None) -> Any:
     """``tf.reverse``."""
+    if isinstance(tensor, Ragged):
+        wanted = axes(axis)
+        return _reversed_rows(tensor, tuple(wanted) if isinstance(wanted, (list, tuple)) else (wanted,))
     return hf.flip(operand(tensor), axes(axis))
 
 

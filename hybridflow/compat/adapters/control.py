@@ -20,6 +20,7 @@ from hybridflow.core import pytree
 from hybridflow.core.context import now
 from hybridflow.core.tensor import Operators
 from hybridflow.errors import ArgumentError, ShapeError
+from hybridflow.ragged import Ragged
 
 
 @tf_export("UnconnectedGradients")
@@ -186,6 +187,12 @@ def map_fn(
     swap_memory: bool = False, infer_shape: bool = True, name: str | None = None, fn_output_signature: Any = None,
 ) -> Any:  # fmt: skip
     """``tf.map_fn``; the dtype of what the function returns is checked where one is given."""
+    if isinstance(elems, Ragged):
+        rows = [fn(row) for row in elems]
+        if all(isinstance(row, Operators) and not row.ndim for row in rows):
+            return hf.stack(rows)
+        lengths = np.array([row.shape[0] for row in rows], np.int64)
+        return Ragged.from_row_lengths(hf.concat(rows), lengths)
     result = hf.map_fn(fn, _walked(elems))
     wanted = dtype if fn_output_signature is None else fn_output_signature
     if wanted is not None:

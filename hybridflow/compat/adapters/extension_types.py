@@ -19,6 +19,7 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow.compat import export
+from hybridflow.compat.adapters.rows import BINARY, UNARY, function_named
 from hybridflow.compat.adapters.values import TensorShape, TensorSpec, as_dtype, convert_to_tensor
 from hybridflow.compat.export import tf_export
 from hybridflow.core import pytree
@@ -35,14 +36,14 @@ _RESERVED = ("self", "Spec", "_type_spec", "_tf_extension_type_fields")
 class _SpecOf:
     """``Class.Spec``: called, it makes the spec of instances; ``isinstance`` says whether something is one."""
 
-    def __init__(self, kind: type, given: type | None) -> None:
-        self.value_type, self._given = kind, given
+    def __init__(self, kind: type, written: type | None) -> None:
+        self.value_type, self._written = kind, written
         self.__name__ = self.__qualname__ = f"{kind.__name__}.Spec"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         names = _names(self.value_type)
-        if self._given is not None and "__init__" in self._given.__dict__:
-            holder: Any = object.__new__(self._given)
+        if self._written is not None and "__init__" in self._written.__dict__:
+            holder: Any = object.__new__(self._written)
             holder.__init__(*args, **kwargs)
             values = {name: getattr(holder, name) for name in names if hasattr(holder, name)}
         else:
@@ -113,8 +114,8 @@ class ExtensionType:
             if getattr(type(value), "__hash__", None) is None:
                 setattr(cls, name, tuple(value) if isinstance(value, list) else types.MappingProxyType(value))
         dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
-        given = cls.__dict__.get("Spec")
-        cls.Spec = _SpecOf(cls, given if isinstance(given, type) else None)  # type: ignore[attr-defined]
+        spec_class = cls.__dict__.get("Spec")
+        cls.Spec = _SpecOf(cls, spec_class if isinstance(spec_class, type) else None)  # type: ignore[attr-defined]
         if "__repr__" in cls.__dict__:
             cls.__repr__ = _of_values(cls.__dict__["__repr__"])  # type: ignore[method-assign]
         if "__init__" in cls.__dict__:
@@ -339,104 +340,6 @@ def matches(value: Any, hint: Any) -> bool:
 _handlers: dict[
     Callable[..., Any], list[tuple[Callable[..., Any], Callable[..., bool]]]
 ] = {}  # by what they answer for
-_UNARY = (
-    "math.abs",
-    "math.acos",
-    "math.acosh",
-    "math.angle",
-    "math.asin",
-    "math.asinh",
-    "math.atan",
-    "math.atanh",
-    "math.ceil",
-    "math.conj",
-    "math.cos",
-    "math.cosh",
-    "math.digamma",
-    "math.erf",
-    "math.erfc",
-    "math.erfinv",
-    "math.exp",
-    "math.expm1",
-    "math.floor",
-    "math.imag",
-    "math.is_finite",
-    "math.is_inf",
-    "math.is_nan",
-    "math.lgamma",
-    "math.log",
-    "math.log1p",
-    "math.log_sigmoid",
-    "math.logical_not",
-    "math.negative",
-    "math.real",
-    "math.reciprocal",
-    "math.rint",
-    "math.round",
-    "math.rsqrt",
-    "math.sigmoid",
-    "math.sign",
-    "math.sin",
-    "math.sinh",
-    "math.softplus",
-    "math.sqrt",
-    "math.square",
-    "math.tan",
-    "math.tanh",
-    "nn.elu",
-    "nn.gelu",
-    "nn.leaky_relu",
-    "nn.relu",
-    "nn.relu6",
-    "nn.selu",
-    "nn.silu",
-    "nn.softsign",
-    "cast",
-    "identity",
-    "ones_like",
-    "zeros_like",
-    "clip_by_value",
-    "strings.as_string",
-    "strings.length",
-    "strings.lower",
-    "strings.upper",
-    "strings.regex_replace",
-    "strings.to_number",
-    "strings.to_hash_bucket_fast",
-    "strings.strip",
-    "bitwise.invert",
-)
-_BINARY = (
-    "math.add",
-    "math.atan2",
-    "math.divide",
-    "math.divide_no_nan",
-    "math.equal",
-    "math.floordiv",
-    "math.floormod",
-    "math.greater",
-    "math.greater_equal",
-    "math.less",
-    "math.less_equal",
-    "math.logical_and",
-    "math.logical_or",
-    "math.logical_xor",
-    "math.maximum",
-    "math.minimum",
-    "math.mod",
-    "math.multiply",
-    "math.multiply_no_nan",
-    "math.not_equal",
-    "math.pow",
-    "math.squared_difference",
-    "math.subtract",
-    "math.truediv",
-    "math.xdivy",
-    "math.xlogy",
-    "bitwise.bitwise_and",
-    "bitwise.bitwise_or",
-    "bitwise.bitwise_xor",
-)
 
 
 def _answering(function: Callable[..., Any]) -> list[tuple[Callable[..., Any], Callable[..., bool]]]:
@@ -477,12 +380,12 @@ def dispatch_for_api(api: Callable[..., Any], *signatures: dict[Any, Any]) -> Ca
         def applies(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
             supplied = {**dict(zip(names, args)), **kwargs}
             for by_name in signatures_by_name:
-                given = {name: supplied[name] for name in by_name if name in supplied}
-                if not any(_holds_extension(value) for value in given.values()):
+                chosen = {name: supplied[name] for name in by_name if name in supplied}
+                if not any(_holds_extension(value) for value in chosen.values()):
                     continue
-                rest = by_name.keys() - given.keys()
+                rest = by_name.keys() - chosen.keys()
                 if all(parameters[name].default is not inspect.Parameter.empty for name in rest) and all(
-                    matches(value, by_name[name]) for name, value in given.items()
+                    matches(value, by_name[name]) for name, value in chosen.items()
                 ):
                     return True
             return False
@@ -509,8 +412,7 @@ def _holds_extension(value: Any) -> bool:
 def _dispatch_elementwise(names: tuple[str, ...], hints: tuple[Any, ...]) -> Callable[..., Any]:
     def enter(handler: Callable[..., Any]) -> Callable[..., Any]:
         for name in names:
-            room, _, last = name.rpartition(".")
-            function = export.ROOMS.get(room or ".", {}).get(last)
+            function = function_named(name)
             if function is None:
                 continue
 
@@ -544,13 +446,13 @@ def _of_operands(handler: Callable[..., Any], function: Callable[..., Any], coun
 @tf_export("experimental.dispatch_for_unary_elementwise_apis")
 def dispatch_for_unary_elementwise_apis(x_type: Any) -> Callable[..., Any]:
     """``tf.experimental.dispatch_for_unary_elementwise_apis``."""
-    return _dispatch_elementwise(_UNARY, (x_type,))
+    return _dispatch_elementwise(UNARY, (x_type,))
 
 
 @tf_export("experimental.dispatch_for_binary_elementwise_apis")
 def dispatch_for_binary_elementwise_apis(x_type: Any, y_type: Any) -> Callable[..., Any]:
     """``tf.experimental.dispatch_for_binary_elementwise_apis``."""
-    return _dispatch_elementwise(_BINARY, (x_type, y_type))
+    return _dispatch_elementwise(BINARY, (x_type, y_type))
 
 
 @tf_export("experimental.unregister_dispatch_for")

@@ -20,6 +20,7 @@ from hybridflow.compat.export import tf_export
 from hybridflow.compiler.ir.extents import known
 from hybridflow.compiler.ir.graph import Graph, Node, Role
 from hybridflow.compiler.ir.types import TensorType
+from hybridflow.compiler.passes.pattern_match import splat
 from hybridflow.errors import ArgumentError
 from hybridflow.jit.concrete_function import ConcreteFunction
 
@@ -47,6 +48,8 @@ def _type_of(node: Node) -> str:
     if node.is_parameter:
         return "Placeholder"
     name = node.op.name
+    if name == "maximum" and any(value == 0 for x in node.inputs if (value := splat(x)) is not None):
+        return "Relu"
     return _TYPES.get(name) or re.sub(r"(?:^|_)(\w)", lambda m: m[1].upper(), name)
 
 

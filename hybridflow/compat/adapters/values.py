@@ -12,7 +12,7 @@ import numpy as np
 import hybridflow as hf
 from hybridflow.autodiff.sparse_gradient import traced_rows
 from hybridflow.code_traits import declare
-from hybridflow.compat.export import convert_by, export, tf_export
+from hybridflow.compat.export import RowsGiven, convert_by, export, tf_export
 from hybridflow.compat.facade import Facade
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
@@ -22,6 +22,7 @@ from hybridflow.core.shape import Shape
 from hybridflow.core.string_tensor import as_strings, holds_texts, is_string, string as strings
 from hybridflow.core.tensor import Operators
 from hybridflow.errors import ArgumentError, DTypeError, TraceError
+from hybridflow.ragged import Ragged
 
 UNSET: Any = object()  # an argument that was not given, where None is a value
 
@@ -233,13 +234,19 @@ def _is_of_ints(value: Any) -> bool:
 
 def operand(value: Any) -> Any:
     """What a function of one tensor works with."""
-    return value if isinstance(value, Operators) else convert_to_tensor(value)
+    if isinstance(value, Operators):
+        return value
+    if isinstance(value, Ragged):
+        raise RowsGiven
+    return convert_to_tensor(value)
 
 
 def operands(args: Sequence[Any], places: Iterable[int]) -> list[Any]:
     """The arguments, with those at ``places`` as a function of several tensors works with them: lists and arrays take
     the dtype of a tensor that is there, if it holds their kind, and Python's numbers stay what they are beside one."""
     result = list(args)
+    if any(isinstance(args[k], Ragged) for k in places):
+        raise RowsGiven
     known = [args[k] for k in places if isinstance(args[k], Operators)]
     if not known:
         arrays = any(isinstance(args[k], (np.ndarray, np.generic)) for k in places)
@@ -259,6 +266,8 @@ def operands(args: Sequence[Any], places: Iterable[int]) -> list[Any]:
 @tf_export("dtypes.cast", "keras.backend.cast", "keras.ops.cast", "cast")
 def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
     """``tf.cast``."""
+    if isinstance(x, Ragged):
+        return x.map(lambda flat: cast(flat, dtype))
     return hf.astype(operand(x), as_dtype(dtype).dtype)
 
 

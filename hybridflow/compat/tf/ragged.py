@@ -64,7 +64,7 @@ def range(
     if limits is None:
         starts, limits = 0, starts
     parts: Any = np.broadcast_arrays(*(np.atleast_1d(operand(x).numpy()) for x in (starts, limits, deltas)))
-    rows = [np.arange(a, b, d, np.result_type(a, b)) for a, b, d in zip(*parts)]
+    rows = [np.arange(a, b, d, dtype=np.result_type(a, b)) for a, b, d in zip(*parts)]
     values = np.concatenate(rows) if rows else np.zeros(0, parts[0].dtype)
     lengths = np.array([len(row) for row in rows], np.int64)
     kind = dtypes.int32 if dtype is None and parts[1].dtype == np.int32 else dtype
