@@ -8,7 +8,6 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any
 
 from hybridflow.errors import ArgumentError
 
@@ -40,7 +39,7 @@ def progress(text: str) -> None:
         sys.stderr.flush()
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     print(json.dumps(value, indent=1))
 
 
@@ -76,7 +75,7 @@ class OutputFile:
     def __enter__(self) -> OutputFile:
         return self
 
-    def write_json(self, value: Any) -> None:
+    def write_json(self, value: object) -> None:
         json.dump(value, self._file, indent=1)
         self._file.write("\n")
         self._file.close()

@@ -89,7 +89,7 @@ def _saved(path: str, name: str, stage: str) -> Function:
     return loaded.functions[name]
 
 
-def _attribute(holder: Any, name: str, whole: str, stage: str) -> Any:
+def _attribute(holder: object, name: str, whole: str, stage: str) -> Any:
     """A method of an object; of a class, of an instance that is made without arguments."""
     if inspect.isclass(holder):
         try:
@@ -138,11 +138,11 @@ def _find(module: ModuleType, path: str, name: str, stage: str) -> Any:
     return result
 
 
-def _is_candidate(value: Any) -> bool:
+def _is_candidate(value: object) -> bool:
     return isinstance(value, Function) or inspect.isfunction(value)
 
 
-def _as_function(value: Any, name: str, stage: str) -> Function:
+def _as_function(value: object, name: str, stage: str) -> Function:
     if isinstance(value, Function | BoundFunction):
         return value  # type: ignore[return-value]  # a method offers all that its function does
     if not callable(value) or inspect.isclass(value):
@@ -252,7 +252,7 @@ def _check_count(python: Callable[..., Any], count: int, stage: str) -> None:
         ) from None
 
 
-def text_of(spec: Any) -> str:
+def text_of(spec: object) -> str:
     """An argument's types, nested as they are."""
     if isinstance(spec, dict):
         return "{" + ", ".join(f"{name}={text_of(part)}" for name, part in spec.items()) + "}"

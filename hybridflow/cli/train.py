@@ -139,7 +139,7 @@ def _predict(options: argparse.Namespace) -> int:
     return 0
 
 
-def _by_name(values: Any) -> dict[str, np.ndarray]:
+def _by_name(values: object) -> dict[str, np.ndarray]:
     if isinstance(values, dict):
         return {str(name): np.asarray(part) for name, part in values.items()}
     if isinstance(values, (list, tuple)):

@@ -24,7 +24,7 @@ Rule = Callable[..., Any]
 RULES: dict[str, Rule] = {}
 
 
-def is_host(value: Any) -> bool:
+def is_host(value: object) -> bool:
     return isinstance(value, np.ndarray)
 
 

@@ -159,7 +159,7 @@ class OnnxModel(Module):
         values = [*inputs, *(named[name] for name in rest)]
         return [self._as_declared(*entry) for entry in zip(names, values, self.signature)]
 
-    def _as_declared(self, name: str, value: Any, spec: TensorSpec | None) -> Any:
+    def _as_declared(self, name: str, value: object, spec: TensorSpec | None) -> Any:
         """Python's numbers and lists in the dtype of the input."""
         if spec is None:
             array = isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "OU"
@@ -178,7 +178,7 @@ class OnnxModel(Module):
         results = [self._result(value) for value in self._runner.graph(self._graph, inputs, None)]
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _result(self, value: Any) -> Any:
+    def _result(self, value: object) -> Any:
         if isinstance(value, list):
             return [self._result(each) for each in value]
         if isinstance(value, np.ndarray) and value.dtype.kind == "U":
@@ -227,13 +227,13 @@ def _operand(name: str, graph: Graph) -> str:
     return name if value is None else f"{name}: {np.dtype(value.dtype)}{list(value.shape)}"
 
 
-def _short_text(value: Any) -> str:
+def _short_text(value: object) -> str:
     if isinstance(value, np.ndarray):
         return f"{value.dtype}{list(value.shape)}" if value.size > 8 else str(value.tolist())
     return str(value)
 
 
-def _as_argument(value: Any) -> Any:
+def _as_argument(value: object) -> Any:
     """What a compiled function makes of an argument."""
     if isinstance(value, (list, tuple)):
         return [_as_argument(each) for each in value]

@@ -97,13 +97,13 @@ class Call:
     def fault(self, message: str) -> OnnxError:
         return OnnxError("onnx", f"{self.run.file.path}: {self.node}: {message}")
 
-    def numbers(self, value: Any) -> np.ndarray:
+    def numbers(self, value: object) -> np.ndarray:
         """An operand as an array of numbers or extents.  A tensor's values are known when it is run eagerly."""
         if isinstance(value, np.ndarray):
             return value
         return np.asarray(self.run.tensor(value).numpy())
 
-    def extents(self, value: Any) -> list[Any]:
+    def extents(self, value: object) -> list[Any]:
         """An operand as a list of Python's ints and of extents."""
         array = self.numbers(value).reshape(-1)
         return [n if isinstance(n, Dim) else int(n) for n in array]
@@ -114,14 +114,16 @@ class Call:
         if any(n < 0 for n in sizes) or math.prod(sizes) > MOST_ELEMENTS:
             raise self.fault(f"its result would have the shape {list(shape)}.")
 
-    def tensor(self, value: Any) -> Tensor:
+    def tensor(self, value: object) -> Tensor:
         return self.run.tensor(value)
 
-    def derived(self, value: Any, key: Any, function: Callable[[Any], Any], otherwise: Callable[[Any], Any]) -> Tensor:
+    def derived(
+        self, value: object, key: object, function: Callable[[Any], Any], otherwise: Callable[[Any], Any]
+    ) -> Tensor:
         """``function`` of the array that a constant is, computed once; ``otherwise`` of a tensor."""
         return self.run.derived(value, key, function, otherwise)
 
-    def arranged(self, value: Any, permutation: tuple[int, ...]) -> Tensor:
+    def arranged(self, value: object, permutation: tuple[int, ...]) -> Tensor:
         """A weight with its axes in another order: a constant is copied once."""
         return self.derived(
             value,
@@ -154,7 +156,7 @@ class Run:
         """Remember a constant: what is made of it is made once."""
         self._known[id(array)] = array
 
-    def tensor(self, value: Any) -> Tensor:
+    def tensor(self, value: object) -> Tensor:
         """Any value as a tensor in ONNX's order of axes."""
         if isinstance(value, Tensor):
             return value
@@ -168,7 +170,9 @@ class Run:
             return as_tensor(value, "onnx")
         raise OnnxError("onnx", f"a {type(value).__name__} is no tensor.")
 
-    def derived(self, value: Any, key: Any, function: Callable[[Any], Any], otherwise: Callable[[Any], Any]) -> Tensor:
+    def derived(
+        self, value: object, key: object, function: Callable[[Any], Any], otherwise: Callable[[Any], Any]
+    ) -> Tensor:
         if not isinstance(value, np.ndarray) or value.dtype == object:
             result: Tensor = otherwise(self.tensor(value))
             return result
@@ -180,7 +184,7 @@ class Run:
                 self._tensors[place] = _literal(function(value))
         return self._tensors[place]
 
-    def constant(self, value: np.ndarray, key: Any, function: Callable[[Any], np.ndarray]) -> np.ndarray:
+    def constant(self, value: np.ndarray, key: object, function: Callable[[Any], np.ndarray]) -> np.ndarray:
         if id(value) not in self._known:
             return function(value)
         place = id(value), key
@@ -306,7 +310,7 @@ class Run:
 
     # ---- functions
 
-    def _function(self, node: Node, function: Function, operands: list[Any], key: Any) -> Sequence[Any]:
+    def _function(self, node: Node, function: Function, operands: list[Any], key: object) -> Sequence[Any]:
         if key not in self._bodies:
             attributes = {attribute.name: attribute for attribute in node.proto.attribute}
             body = nodes_of_function(self.file.path, function, self._defaults(node) | attributes, node.name or node.op)

@@ -36,7 +36,7 @@ RULES: dict[str, Rule] = {}
 
 
 def save(
-    obj: Any,
+    obj: object,
     path: str | os.PathLike[str],
     input_signature: Sequence[Any] | None = None,
     opset: int = 21,

@@ -308,7 +308,7 @@ def _version() -> str:
     return str(sys.modules["hybridflow"].__version__)
 
 
-def _json(value: Any) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+def _json(value: object) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
     return 200, [(b"content-type", _JSON)], protocol.dumps(value)
 
 

@@ -150,7 +150,7 @@ def _content(
     return inputs, tail
 
 
-def _array(value: Any, port: dict[str, Any], model: str) -> np.ndarray:
+def _array(value: object, port: dict[str, Any], model: str) -> np.ndarray:
     """An input as the model takes it.  Raises ArgumentError for one that it does not take."""
     dtype = DATATYPES[port["datatype"]]
     array = np.asarray(value)

@@ -160,7 +160,7 @@ def _port(name: str, spec: TensorSpec) -> Port:
     return Port(name, dtype, tuple(extent if isinstance(extent, int) else None for extent in spec.shape))
 
 
-def _result_names(result: Any) -> list[str]:
+def _result_names(result: object) -> list[str]:
     """Names for the leaves of a result: the keys of a dict, else their numbers."""
     if isinstance(result, dict):
         keys = pytree.flatten(result)[1].labels  # in the order of the leaves, which is not that of the dict
@@ -168,7 +168,7 @@ def _result_names(result: Any) -> list[str]:
     return [f"output_{number}" for number, _ in enumerate(pytree.flatten(result)[0])]
 
 
-def _inner_names(part: Any) -> list[str]:
+def _inner_names(part: object) -> list[str]:
     leaves = pytree.flatten(part)[0]
     return [""] if len(leaves) == 1 else [str(number) for number, _ in enumerate(leaves)]
 
@@ -190,7 +190,7 @@ def load(path: str) -> Endpoint:
     return _of_file(path, path)
 
 
-def _endpoint_of_module(module: Any) -> Endpoint:
+def _endpoint_of_module(module: object) -> Endpoint:
     """The endpoint of a module, whose programs are traced as they are for a file."""
     with tempfile.TemporaryDirectory(prefix="hybridflow-serve-") as folder:
         path = os.path.join(folder, "model")
@@ -198,7 +198,7 @@ def _endpoint_of_module(module: Any) -> Endpoint:
         return _of_file(path, getattr(module, "name", "model"))
 
 
-def of_function(function: Any) -> Endpoint:
+def of_function(function: object) -> Endpoint:
     """The endpoint of an ``hf.function`` with an ``input_signature``, or one that was called."""
     return _endpoint_of_module(function)
 

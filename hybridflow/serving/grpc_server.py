@@ -96,10 +96,10 @@ class GrpcServer:
             response_serializer=self._messages[f"{name}Response"].SerializeToString,
         )
 
-    def _server_live(self, request: Any, context: Any) -> Any:
+    def _server_live(self, request: object, context: object) -> Any:
         return self._messages["ServerLiveResponse"](live=True)
 
-    def _server_ready(self, request: Any, context: Any) -> Any:
+    def _server_ready(self, request: object, context: object) -> Any:
         return self._messages["ServerReadyResponse"](ready=self._application.repository.is_ready)
 
     def _model_ready(self, request: Any, context: Any) -> Any:
@@ -111,7 +111,7 @@ class GrpcServer:
             return self._messages["ModelReadyResponse"](ready=False)
         return self._messages["ModelReadyResponse"](ready=True)
 
-    def _server_metadata(self, request: Any, context: Any) -> Any:
+    def _server_metadata(self, request: object, context: object) -> Any:
         return self._messages["ServerMetadataResponse"](**self._application.described([]))
 
     def _model_metadata(self, request: Any, context: Any) -> Any:
@@ -183,7 +183,7 @@ def _arrays(request: Any, inputs: list[Port]) -> list[np.ndarray]:
     return result
 
 
-def _of_contents(contents: Any, shape: tuple[int, ...], port: Port) -> np.ndarray:
+def _of_contents(contents: object, shape: tuple[int, ...], port: Port) -> np.ndarray:
     field = _CONTENTS.get(f"{port.dtype.kind}{port.dtype.itemsize}")
     if field is None:
         raise RequestError(400, f"{port.name} is {NAMES[port.dtype]}, which is sent as raw contents.")

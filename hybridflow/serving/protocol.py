@@ -43,7 +43,7 @@ def _no_number(text: str) -> Any:
     raise ValueError(f"{text} is no JSON; send such numbers as binary data")
 
 
-def dumps(value: Any) -> bytes:
+def dumps(value: object) -> bytes:
     """A value as JSON."""
     return orjson.dumps(value) if orjson is not None else json.dumps(value, separators=(",", ":")).encode()
 
@@ -105,7 +105,7 @@ def shape_of(one: Mapping[str, Any], port: Port) -> tuple[int, ...]:
     return tuple(shape)  # type: ignore[arg-type]
 
 
-def _of_json(data: Any, shape: tuple[int, ...], port: Port) -> np.ndarray:
+def _of_json(data: object, shape: tuple[int, ...], port: Port) -> np.ndarray:
     if port.dtype == DATATYPES["BF16"]:
         raise RequestError(400, f"{port.name} is BF16, which is sent as binary data.")
     if not isinstance(data, list):
@@ -127,7 +127,7 @@ def _of_json(data: Any, shape: tuple[int, ...], port: Port) -> np.ndarray:
         raise RequestError(400, text) from None
 
 
-def array_of_bytes(body: bytes, place: int, size: Any, shape: tuple[int, ...], port: Port) -> np.ndarray:
+def array_of_bytes(body: bytes, place: int, size: object, shape: tuple[int, ...], port: Port) -> np.ndarray:
     if type(size) is not int or not 0 <= size <= len(body) - place:
         raise RequestError(400, f"{port.name} is said to have {size!r:.40} bytes of {len(body) - place}.")
     if math.prod(shape) * port.dtype.itemsize != size:

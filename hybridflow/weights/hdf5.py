@@ -37,12 +37,12 @@ class LegacyLayer(NamedTuple):
     weights: list[tuple[str, Entry]]
 
 
-def opened(file: Any, path: str) -> Any:
+def opened(file: object, path: str) -> Any:
     """An open HDF5 file: of a path, or a stream."""
     return module(path).File(file, "r")
 
 
-def datasets(group: Any) -> dict[str, Entry]:
+def datasets(group: object) -> dict[str, Entry]:
     """All arrays below a group by their paths."""
     return dict(_entries(group, "", 0, itertools.count()))
 
@@ -59,7 +59,7 @@ def _entries(group: Any, path: str, depth: int, met: Iterator[int]) -> Iterator[
             yield where, entry(child)
 
 
-def _is_group(value: Any) -> bool:
+def _is_group(value: object) -> bool:
     return hasattr(value, "keys")
 
 
@@ -104,7 +104,7 @@ def text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-def is_legacy(file: Any) -> bool:
+def is_legacy(file: object) -> bool:
     """Whether it is a file of Keras 1 or 2: a model, or its weights."""
     group = _model_weights(file)
     return "layer_names" in group.attrs or "layer_names0" in group.attrs
@@ -127,7 +127,7 @@ def legacy_layers(file: Any) -> list[LegacyLayer]:
     return result
 
 
-def _at(group: Any, path: str) -> Any:
+def _at(group: object, path: str) -> Any:
     for part in path.split("/"):
         if part:
             group = _hard(group, part)

@@ -41,7 +41,7 @@ class _Node(NamedTuple):
     children: dict[str, Any]
 
 
-def tree(file: Any) -> _Node:
+def tree(file: object) -> _Node:
     """What a file of Keras 3 holds."""
     return _node(file, "")
 
@@ -144,7 +144,7 @@ def counted(layers: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, str, Any]]
             counts[kind] += 1
 
 
-def of_legacy(model: Any, layers: Sequence[hdf5.LegacyLayer]) -> Iterator[Assignment]:
+def of_legacy(model: object, layers: Sequence[hdf5.LegacyLayer]) -> Iterator[Assignment]:
     """What a file of Keras 1 or 2 has for a model: layers by name, else one after another."""
     kept = [layer for layer in layers if layer.weights]
     mine = [(f"layers.{n}", layer) for n, layer in in_keras_order(model) if getattr(layer, "variables", None)]

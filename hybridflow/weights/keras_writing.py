@@ -15,7 +15,7 @@ from hybridflow.weights.assigning import direct_variables
 _OWN_COUNTS = "Normalization"  # has a count of samples in Keras, an integer behind its mean and variance
 
 
-def write(module: Any, file: Any, path: str) -> list[Variable]:
+def write(module: object, file: object, path: str) -> list[Variable]:
     """Write the weights of a model into an HDF5 file: a path to be created, or a stream.  The result are the variables
     that are in it; states of random generators are not, as Keras's are others.
 

@@ -110,7 +110,7 @@ def keras_weights(archive: zipfile.ZipFile) -> Any:
     return io.BytesIO(archives.member(archive, KERAS_WEIGHTS))
 
 
-def _legacy(file: Any) -> dict[str, Entry]:
+def _legacy(file: object) -> dict[str, Entry]:
     return {f"{layer.name}/{name}": entry for layer in hdf5.legacy_layers(file) for name, entry in layer.weights}
 
 

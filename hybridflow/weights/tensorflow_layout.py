@@ -16,7 +16,7 @@ _SLOT = "/.OPTIMIZER_SLOT/"
 _UNKEPT = "/count"  # of a Normalization
 
 
-def assignments(model: Any, weights: Weights) -> Iterator[Assignment]:
+def assignments(model: object, weights: Weights) -> Iterator[Assignment]:
     """What a checkpoint has for a model: at its root, or below ``model/``."""
     roots = [""] + [f"{name}/" for name in ("model", "net") if any(key.startswith(f"{name}/") for key in weights)]
     for root in roots:
@@ -59,7 +59,7 @@ def _of(module: Any, prefix: str, path: str, weights: Weights) -> Iterator[Assig
                     yield from _of(part, f"{prefix}{name}/{place}/", f"{inner}.{place}", weights)
 
 
-def _keys(module: Any, name: str) -> list[str]:
+def _keys(module: object, name: str) -> list[str]:
     """How a variable may be called below its layer."""
     if type(module).__name__ in _PROJECTED:
         part, _, leaf = name.partition("_")

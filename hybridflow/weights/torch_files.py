@@ -48,7 +48,7 @@ class _Sealed:
 
     __slots__ = ()
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: object) -> None:
         raise pickle.UnpicklingError("the file would change what it names")
 
 
@@ -94,7 +94,7 @@ class _Dict(OrderedDict[Any, Any]):
         pass
 
 
-def _key(value: Any) -> Any:
+def _key(value: object) -> Any:
     """A key of a dict.  Tuples are none: to hash one that is nested deep overflows the stack of C."""
     if not isinstance(value, (str, bytes, int, float, type(None))):
         raise pickle.UnpicklingError(f"a {type(value).__name__} is a key in it")
@@ -142,7 +142,7 @@ class _Reader(_Unpickler):
     # Without what allocates before it reads, and without sets, whose elements are hashed as keys are.
     dispatch = {code: load for code, load in _Unpickler.dispatch.items() if bytes([code]) not in _LEFT_OUT}
 
-    def __init__(self, file: Any, storage: Callable[[tuple[Any, ...]], _Storage]) -> None:
+    def __init__(self, file: object, storage: Callable[[tuple[Any, ...]], _Storage]) -> None:
         super().__init__(file, encoding="utf-8")
         self._storage = storage
         self._known = {
@@ -185,7 +185,7 @@ class _Reader(_Unpickler):
         except (pickle.UnpicklingError, EOFError, LookupError, UnicodeDecodeError) as error:
             raise ValueError(f"its description is damaged: {error}") from None
 
-    def persistent_load(self, storage_id: Any) -> _Storage:
+    def persistent_load(self, storage_id: object) -> _Storage:
         if (
             not isinstance(storage_id, tuple)
             or len(storage_id) < 5
@@ -273,7 +273,7 @@ def _content(path: str, place: int, count: int) -> bytes:
     return content
 
 
-def _flat(value: Any) -> dict[str, Entry]:
+def _flat(value: object) -> dict[str, Entry]:
     """The tensors of nested dicts and lists, by the keys on the way; numbers and texts beside them are left out."""
     result: dict[str, Entry] = {}
     for met, (name, part) in enumerate(_flattened(value, "", 0)):
@@ -287,7 +287,7 @@ def _flat(value: Any) -> dict[str, Entry]:
     return result
 
 
-def _flattened(value: Any, name: str, depth: int) -> Iterator[tuple[str, Any]]:
+def _flattened(value: object, name: str, depth: int) -> Iterator[tuple[str, Any]]:
     if depth > MAX_DEPTH:
         raise ValueError("it is nested too deep")
     if isinstance(value, Mapping):

@@ -41,7 +41,7 @@ _BIAS = _same_name("bias", "bias")
 _NORM = [_same_name("gamma", "weight"), _same_name("beta", "bias")]
 
 
-def _dense(layer: Any) -> list[_Rule]:
+def _dense(layer: object) -> list[_Rule]:
     return [_transposed("kernel", "weight", (1, 0)), _BIAS]
 
 
@@ -62,11 +62,11 @@ def _depthwise(layer: Any) -> list[_Rule]:
     return [_Rule("kernel", ("weight",), make, "filters of each channel moved last"), _BIAS]
 
 
-def _batch_norm(layer: Any) -> list[_Rule]:
+def _batch_norm(layer: object) -> list[_Rule]:
     return [*_NORM, _same_name("moving_mean", "running_mean"), _same_name("moving_variance", "running_var")]
 
 
-def _recurrent(layer: Any, suffix: str = "") -> list[_Rule]:
+def _recurrent(layer: object, suffix: str = "") -> list[_Rule]:
     """Weights are [gates * units, inputs], the gates in Keras's order i, f, g, o; the two biases are added."""
     names = [f"{name}_l0{suffix}" for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
     return [
@@ -76,7 +76,7 @@ def _recurrent(layer: Any, suffix: str = "") -> list[_Rule]:
     ]
 
 
-def _gated(layer: Any, suffix: str = "") -> list[_Rule]:
+def _gated(layer: object, suffix: str = "") -> list[_Rule]:
     """A GRU: gates r, z, n there, and z, r, n here; two biases in both, as ``reset_after`` has them."""
 
     def gates(array: np.ndarray) -> np.ndarray:
@@ -230,7 +230,7 @@ def _unflattened(make: Turn, spatial: tuple[int, ...]) -> Turn:
     return turned
 
 
-def _at(layer: Any, path: str) -> Any:
+def _at(layer: object, path: str) -> Any:
     for part in path.split("."):
         layer = getattr(layer, part)
     return layer

@@ -141,7 +141,7 @@ def dumped(values: dict[str, Any]) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def _inline(value: Any) -> str:
+def _inline(value: object) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_key(name)} = {_inline(part)}" for name, part in value.items()) + "}"
     if isinstance(value, list):

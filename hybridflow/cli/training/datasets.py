@@ -27,7 +27,7 @@ class Table(NamedTuple):
     classes: list[str] | None = None
 
 
-def npz(path: str, x: str | list = "x", y: str | list = "y", *, classes: Any = None) -> Table:
+def npz(path: str, x: str | list = "x", y: str | list = "y", *, classes: object = None) -> Table:
     """Arrays of a ``.npz`` file; several names give a model several inputs, or outputs."""
     with np.load(path, allow_pickle=False) as held:
         arrays = dict(held)
@@ -111,7 +111,7 @@ def _places(texts: Sequence[str], classes: Sequence[str]) -> np.ndarray:
     return np.array([by_name[text] for text in texts], np.int64)
 
 
-def tfrecord(path: str, features: dict, label: str, *, classes: Any = None) -> Table:
+def tfrecord(path: str, features: dict, label: str, *, classes: object = None) -> Table:
     """Examples of a TFRecord file: ``features = {image = {shape = [28, 28], dtype = "float32"}, label = {}}``."""
     kinds = {}
     for name, one in features.items():
@@ -245,7 +245,7 @@ def _scaled(array: np.ndarray, factor: float) -> np.ndarray:
     return array.astype(np.float32) * np.float32(factor)
 
 
-def parts_of(value: Any) -> list[Any]:
+def parts_of(value: object) -> list[Any]:
     """The arrays of one array, of a dict of them, or of None."""
     return [] if value is None else list(value.values()) if isinstance(value, dict) else [value]
 

@@ -39,11 +39,11 @@ class Trunk(Layer):
         super().__init__(name="trunk")
         self.model = hf.onnx.load(path, trainable, outputs)
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: object) -> Any:
         return self.model(*inputs) if isinstance(inputs, (list, tuple)) else self.model(inputs)
 
 
-def model_of(config: Config, x: Any) -> Any:
+def model_of(config: Config, x: object) -> Any:
     """The model, with its weights where a file has them.  ``x`` are the inputs that it is for."""
     value = config.values.get("model")
     if value is None:
@@ -82,7 +82,7 @@ def _of_file(config: Config, file: str) -> Any:
         raise config.error(("model", "file"), f"{path}: {signatures.text_of(error)}") from None
 
 
-def _of_layers(config: Config, table: dict[str, Any], x: Any) -> Any:
+def _of_layers(config: Config, table: dict[str, Any], x: object) -> Any:
     symbols = _inputs(config, table.get("input"), x)
     inputs = list(symbols.values())
     last: Any = inputs[0] if len(inputs) == 1 else inputs

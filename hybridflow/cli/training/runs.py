@@ -135,7 +135,7 @@ class Run:
         model.evaluate(few.x, few.y, verbose=0)
         return model, table, validation
 
-    def train(self, resume: str | None, verbose: Any) -> tuple[Any, History, int]:
+    def train(self, resume: str | None, verbose: object) -> tuple[Any, History, int]:
         """Train, and leave the folder with all that is asked for.
 
         The third result is 0, or the number of the signal that has ended the run early.
@@ -268,7 +268,7 @@ class Keep(Callback):
         super().__init__()
         self._folder, self._count = folder, count
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: object = None) -> None:
         os.makedirs(self._folder, exist_ok=True)
         self.model.save_weights(os.path.join(self._folder, f"{epoch + 1:04}.safetensors"))
         for path in _checkpoint_files(self._folder)[: -self._count]:
@@ -312,7 +312,7 @@ class State(BackupAndRestore):
             callbacks=self._told,
         )
 
-    def on_train_begin(self, logs: Any = None) -> None:
+    def on_train_begin(self, logs: object = None) -> None:
         if not self._path.exists():
             return
         self.model._build_for_data()
@@ -363,7 +363,7 @@ class State(BackupAndRestore):
         """The file of arrays that callbacks hold, such as the best weights: the checkpoint says whose it is."""
         return os.path.join(self._folder, f"callbacks-{epoch}.npz")
 
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+    def on_train_batch_end(self, batch: int, logs: object = None) -> None:
         if self.signal:
             raise Stopped
 
@@ -375,7 +375,7 @@ class State(BackupAndRestore):
 _OF_FIT = ("model", "params", "_begun")  # of a callback: what ``fit`` gives it, and a time of this process
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     if isinstance(value, (list, tuple)):
         return isinstance(value, list) and all(map(_is_plain, value))
     if isinstance(value, dict):

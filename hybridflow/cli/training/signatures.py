@@ -110,7 +110,7 @@ def _named(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 
 
 def checked(
-    config: Config, path: Path, value: Any, taken: Mapping[str, inspect.Parameter], what: str
+    config: Config, path: Path, value: object, taken: Mapping[str, inspect.Parameter], what: str
 ) -> dict[str, Any]:
     """A table as arguments of those names.  Raises ArgumentError for others, for wrong types, for what is missing."""
     if not isinstance(value, dict):
@@ -137,11 +137,11 @@ def _types(parameter: inspect.Parameter) -> list[str]:
     return names if all(name in _JSON for name in names) else []
 
 
-def _is_of(value: Any, name: str) -> bool:
+def _is_of(value: object, name: str) -> bool:
     return isinstance(value, _KINDS[name]) and (name == "bool" or not isinstance(value, bool))
 
 
-def made(config: Config, path: Path, value: Any, family: str) -> Any:
+def made(config: Config, path: Path, value: object, family: str) -> Any:
     """The object of ``"Flatten"`` or ``{Dense = {units = 64}}``."""
     if isinstance(value, str):
         name, place = value, path
@@ -172,7 +172,7 @@ def called(config: Config, place: Path, function: Callable[..., Any], arguments:
         raise config.error((*place, *named[:1]), text) from None
 
 
-def argument(config: Config, path: Path, value: Any) -> Any:
+def argument(config: Config, path: Path, value: object) -> Any:
     """An argument of a class: arrays are tuples, ``{HeNormal = {seed = 1}}`` is an object."""
     if isinstance(value, list):
         parts = [argument(config, (*path, k), part) for k, part in enumerate(value)]
@@ -189,7 +189,7 @@ def argument(config: Config, path: Path, value: Any) -> Any:
     return value
 
 
-def named(config: Config, path: Path, value: Any, family: str) -> Any:
+def named(config: Config, path: Path, value: object, family: str) -> Any:
     """A loss, metric or optimizer: an object, or a name that ``compile`` knows, such as "mse"."""
     if not isinstance(value, str):
         return made(config, path, value, family)
@@ -204,7 +204,7 @@ def named(config: Config, path: Path, value: Any, family: str) -> Any:
     return value
 
 
-def in_folder(value: Any, folder: str) -> Any:
+def in_folder(value: object, folder: str) -> Any:
     """A callback's description whose files lie in a folder."""
     if not isinstance(value, dict) or len(value) != 1:
         return value

@@ -19,7 +19,7 @@ from hybridflow.onnx.operators import ML, operator
 from hybridflow.onnx.running import Call
 
 
-def _constant(values: Any, dtype: DTypeLike = np.float32) -> Tensor:
+def _constant(values: object, dtype: DTypeLike = np.float32) -> Tensor:
     return asarray(np.asarray(values, dtype))
 
 
@@ -28,7 +28,7 @@ def _float(x: Tensor) -> Tensor:
 
 
 @operator("Scaler", domain=ML)
-def scaler(call: Call, x: Tensor, *, offset: Any = None, scale: Any = None) -> Tensor:
+def scaler(call: Call, x: Tensor, *, offset: object = None, scale: object = None) -> Tensor:
     x = _float(x)
     if offset is not None:
         x = x - _constant(offset)
@@ -59,7 +59,7 @@ def normalizer(call: Call, x: Tensor, *, norm: str = "MAX") -> Tensor:
 
 
 @operator("FeatureVectorizer", domain=ML)
-def feature_vectorizer(call: Call, *tensors: Tensor, inputdimensions: Any = None) -> Tensor:
+def feature_vectorizer(call: Call, *tensors: Tensor, inputdimensions: object = None) -> Tensor:
     return shapes.concat([_float(x) for x in tensors], axis=1)
 
 
@@ -68,8 +68,8 @@ def imputer(
     call: Call,
     x: Tensor,
     *,
-    imputed_value_floats: Any = None,
-    imputed_value_int64s: Any = None,
+    imputed_value_floats: object = None,
+    imputed_value_int64s: object = None,
     replaced_value_float: float = 0.0,
     replaced_value_int64: int = 0,
 ) -> Tensor:
@@ -254,26 +254,26 @@ def tree_ensemble_regressor(
     x: Tensor,
     *,
     aggregate_function: str = "SUM",
-    base_values: Any = None,
-    base_values_as_tensor: Any = None,
+    base_values: object = None,
+    base_values_as_tensor: object = None,
     n_targets: int = 1,
-    nodes_falsenodeids: Any = None,
-    nodes_featureids: Any = None,
-    nodes_hitrates: Any = None,
-    nodes_hitrates_as_tensor: Any = None,
-    nodes_missing_value_tracks_true: Any = None,
-    nodes_modes: Any = None,
-    nodes_nodeids: Any = None,
-    nodes_treeids: Any = None,
-    nodes_truenodeids: Any = None,
-    nodes_values: Any = None,
-    nodes_values_as_tensor: Any = None,
+    nodes_falsenodeids: object = None,
+    nodes_featureids: object = None,
+    nodes_hitrates: object = None,
+    nodes_hitrates_as_tensor: object = None,
+    nodes_missing_value_tracks_true: object = None,
+    nodes_modes: object = None,
+    nodes_nodeids: object = None,
+    nodes_treeids: object = None,
+    nodes_truenodeids: object = None,
+    nodes_values: object = None,
+    nodes_values_as_tensor: object = None,
     post_transform: str = "NONE",
-    target_ids: Any = None,
-    target_nodeids: Any = None,
-    target_treeids: Any = None,
-    target_weights: Any = None,
-    target_weights_as_tensor: Any = None,
+    target_ids: object = None,
+    target_nodeids: object = None,
+    target_treeids: object = None,
+    target_weights: object = None,
+    target_weights_as_tensor: object = None,
 ) -> Tensor:
     trees = _old_trees(call, call.node.attributes, "target", n_targets)
     result = ew.astype(trees.scores(x, aggregate_function), dtypes.float32)

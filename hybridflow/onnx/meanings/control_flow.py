@@ -23,7 +23,7 @@ MOST_TURNS = 1 << 16  # of a loop that is unrolled
 
 
 @operator("If", raw=(0,))
-def if_(call: Call, condition: Any, *, then_branch: Graph, else_branch: Graph) -> Any:
+def if_(call: Call, condition: object, *, then_branch: Graph, else_branch: Graph) -> Any:
     """What is known picks its branch while the model is traced; then the branches may differ in dtypes and shapes."""
     if isinstance(condition, np.ndarray) or now().trace is None:
         chosen = then_branch if bool(call.numbers(condition).reshape(())) else else_branch
@@ -41,12 +41,12 @@ def if_(call: Call, condition: Any, *, then_branch: Graph, else_branch: Graph) -
     return tuple(cond(shapes.reshape(call.tensor(condition), ()), run(then_branch), run(else_branch)))
 
 
-def _known(value: Any) -> bool:
+def _known(value: object) -> bool:
     return isinstance(value, np.ndarray) and value.dtype != object
 
 
 @operator("Loop", raw=range(1024))
-def loop(call: Call, limit: Any = None, condition: Any = None, *state: Any, body: Graph) -> Any:
+def loop(call: Call, limit: object = None, condition: object = None, *state: Any, body: Graph) -> Any:
     """One loop of the program where tensors alone are carried and nothing is collected; iteration by iteration where
     the number of iterations is known."""
     carried = list(state)
@@ -80,7 +80,7 @@ def loop(call: Call, limit: Any = None, condition: Any = None, *state: Any, body
     )
 
 
-def _is_countable(limit: Any) -> bool:
+def _is_countable(limit: object) -> bool:
     return _known(limit)
 
 

@@ -85,7 +85,7 @@ for _name, _combined in {
 
 
 @operator("Equal", since=7, raw=(0, 1), elementwise=True)
-def equal(call: Call, a: Any, b: Any) -> Any:
+def equal(call: Call, a: object, b: object) -> Any:
     if any(isinstance(value, np.ndarray) and value.dtype.kind == "U" for value in (a, b)):
         return a == b
     return ew.equal(call.tensor(a), call.tensor(b))
@@ -284,7 +284,7 @@ def shrink(call: Call, x: Tensor, *, bias: float = 0.0, lambd: float = 0.5) -> T
 
 
 @operator("Dropout", since=12, elementwise=True)
-def dropout(call: Call, x: Tensor, ratio: Any = None, training: Any = None, *, seed: int | None = None) -> Any:
+def dropout(call: Call, x: Tensor, ratio: object = None, training: object = None, *, seed: int | None = None) -> Any:
     """Nothing is dropped but where a model says that it is in training."""
     if training is not None and bool(call.numbers(training)):
         from hybridflow.onnx.meanings.random import dropped

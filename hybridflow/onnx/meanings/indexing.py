@@ -17,7 +17,7 @@ from hybridflow.onnx.operators import operator
 from hybridflow.onnx.running import Call
 
 
-def counted(call: Call, indices: Tensor, extent: Any) -> Tensor:
+def counted(call: Call, indices: Tensor, extent: object) -> Tensor:
     """Indices counted from the front."""
     wide = ew.astype(indices, dtypes.int64)
     if not dtypes.is_signed(indices.dtype):
@@ -26,7 +26,7 @@ def counted(call: Call, indices: Tensor, extent: Any) -> Tensor:
 
 
 @operator("Gather", raw=(1,))
-def gather(call: Call, x: Tensor, indices: Any, *, axis: int = 0) -> Tensor:
+def gather(call: Call, x: Tensor, indices: object, *, axis: int = 0) -> Tensor:
     axis = axis_of(call, axis, x.ndim)
     if isinstance(indices, np.ndarray) and indices.dtype != object and indices.ndim <= 1 and indices.size == 1:
         place = int(indices.reshape(()))  # one row is a slice
@@ -114,7 +114,7 @@ def scatter_elements(
 
 
 @operator("OneHot", since=9, raw=(1,))
-def one_hot(call: Call, indices: Tensor, depth: Any, values: Tensor, *, axis: int = -1) -> Tensor:
+def one_hot(call: Call, indices: Tensor, depth: object, values: Tensor, *, axis: int = -1) -> Tensor:
     count = call.extents(depth)[0]
     call.check_size([*indices.shape, count])
     ndim = indices.ndim + 1
@@ -127,7 +127,7 @@ def one_hot(call: Call, indices: Tensor, depth: Any, values: Tensor, *, axis: in
 
 
 @operator("TopK", since=10, raw=(1,))
-def top(call: Call, x: Tensor, k: Any, *, axis: int = -1, largest: int = 1, sorted: int = 1) -> Any:
+def top(call: Call, x: Tensor, k: object, *, axis: int = -1, largest: int = 1, sorted: int = 1) -> Any:
     count = call.extents(k)[0]
     axis = axis_of(call, axis, x.ndim)
     if largest and axis == x.ndim - 1 and dtypes.is_float(x.dtype):
@@ -190,9 +190,9 @@ def non_max_suppression(
     call: Call,
     boxes: Tensor,
     scores: Tensor,
-    most: Any = None,
-    overlap: Any = None,
-    least: Any = None,
+    most: object = None,
+    overlap: object = None,
+    least: object = None,
     *,
     center_point_box: int = 0,
 ) -> Tensor:

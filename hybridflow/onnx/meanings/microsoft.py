@@ -30,7 +30,7 @@ def _codes(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 class _Weights:
     """The int8 matrix of one direction, its scales, and what a zero point of rows takes away."""
 
-    def __init__(self, call: Call, w: Any, scale: Tensor, zero: Any, k: int) -> None:
+    def __init__(self, call: Call, w: object, scale: Tensor, zero: object, k: int) -> None:
         bits = quantization.signed(call, w)
         matrix: Any = bits[k]
         if isinstance(bits, np.ndarray):
@@ -102,11 +102,11 @@ def dynamic_quantize_lstm(
 def matmul_integer_to_float(
     call: Call,
     a: Tensor,
-    b: Any,
+    b: object,
     scale_a: Tensor,
     scale_b: Tensor,
-    zero_a: Any = None,
-    zero_b: Any = None,
+    zero_a: object = None,
+    zero_b: object = None,
     bias: Tensor | None = None,
 ) -> Tensor:
     total = quantization.product_of_bytes(call, a, b, zero_a, zero_b)
@@ -116,7 +116,7 @@ def matmul_integer_to_float(
 
 @operator("DynamicQuantizeMatMul", domain=MICROSOFT, raw=(1, 3))
 def dynamic_quantize_matmul(
-    call: Call, a: Tensor, b: Any, scale_b: Tensor, zero_b: Any = None, bias: Tensor | None = None
+    call: Call, a: Tensor, b: object, scale_b: Tensor, zero_b: object = None, bias: Tensor | None = None
 ) -> Tensor:
     codes, scale, zero = quantization.dynamic_quantize(call, a)
     total = quantization.product_of_bytes(call, codes, b, zero, zero_b)

@@ -106,7 +106,7 @@ def dynamic_quantize(call: Call, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return ew.astype(ew.minimum(ew.maximum(wide, 0.0), 255.0), dtypes.uint8), scale, ew.astype(zero, dtypes.uint8)
 
 
-def _is_zero(value: Any) -> bool:
+def _is_zero(value: object) -> bool:
     return value is None or (isinstance(value, np.ndarray) and not value.any())
 
 
@@ -135,7 +135,7 @@ def origin(call: Call, zero: Any, of: Any) -> Tensor | None:
     return wide - 128 if moved else wide
 
 
-def product_of_bytes(call: Call, a: Any, b: Any, zero_a: Any, zero_b: Any) -> Tensor:
+def product_of_bytes(call: Call, a: object, b: object, zero_a: object, zero_b: object) -> Tensor:
     """``(a - zero_a) @ (b - zero_b)`` in int32: by the sums of rows and columns, so that operands stay bytes."""
     pa, pb = origin(call, zero_a, a), origin(call, zero_b, b)
     a, b = call.tensor(signed(call, a)), signed(call, b)
@@ -159,7 +159,7 @@ def product_of_bytes(call: Call, a: Any, b: Any, zero_a: Any, zero_b: Any) -> Te
 
 
 @operator("MatMulInteger", since=10, raw=(1, 2, 3))
-def matmul_integer(call: Call, a: Tensor, b: Any, zero_a: Any = None, zero_b: Any = None) -> Tensor:
+def matmul_integer(call: Call, a: Tensor, b: object, zero_a: object = None, zero_b: object = None) -> Tensor:
     return product_of_bytes(call, a, b, zero_a, zero_b)
 
 
@@ -174,10 +174,10 @@ def qlinear_matmul(
     call: Call,
     a: Tensor,
     scale_a: Tensor,
-    zero_a: Any,
+    zero_a: object,
     b: Tensor,
     scale_b: Tensor,
-    zero_b: Any,
+    zero_b: object,
     scale: Tensor,
     zero: Tensor,
 ) -> Tensor:
@@ -190,7 +190,7 @@ def qlinear_matmul(
     return _requantized(wide, factor, zero)
 
 
-def _patches(x: Tensor, size: Any, step: Any, dilation: Any) -> list[Tensor]:
+def _patches(x: Tensor, size: object, step: object, dilation: object) -> list[Tensor]:
     from hybridflow.onnx.meanings.windows import _windows
 
     return _windows(x, size, step, dilation)
@@ -248,17 +248,17 @@ def convolution_of_bytes(
 @operator("ConvInteger", since=10, raw=(1, 2, 3), keeps_layout=True)
 def conv_integer(
     call: Call,
-    x: Any,
-    w: Any,
-    zero_x: Any = None,
-    zero_w: Any = None,
+    x: object,
+    w: object,
+    zero_x: object = None,
+    zero_w: object = None,
     *,
     auto_pad: str = "NOTSET",
-    dilations: Any = None,
+    dilations: object = None,
     group: int = 1,
-    kernel_shape: Any = None,
-    pads: Any = None,
-    strides: Any = None,
+    kernel_shape: object = None,
+    pads: object = None,
+    strides: object = None,
 ) -> ChannelsLast:
     return ChannelsLast(convolution_of_bytes(call, x, w, zero_x, zero_w, auto_pad, dilations, group, pads, strides))
 
@@ -266,22 +266,22 @@ def conv_integer(
 @operator("QLinearConv", since=10, raw=(2, 3, 5), keeps_layout=True)
 def qlinear_conv(
     call: Call,
-    x: Any,
+    x: object,
     scale_x: Tensor,
-    zero_x: Any,
-    w: Any,
+    zero_x: object,
+    w: object,
     scale_w: Tensor,
-    zero_w: Any,
+    zero_w: object,
     scale: Tensor,
     zero: Tensor,
     bias: Tensor | None = None,
     *,
     auto_pad: str = "NOTSET",
-    dilations: Any = None,
+    dilations: object = None,
     group: int = 1,
-    kernel_shape: Any = None,
-    pads: Any = None,
-    strides: Any = None,
+    kernel_shape: object = None,
+    pads: object = None,
+    strides: object = None,
 ) -> ChannelsLast:
     wide = convolution_of_bytes(call, x, w, zero_x, zero_w, auto_pad, dilations, group, pads, strides)
     if bias is not None:

@@ -131,7 +131,7 @@ class Sequences:
         return (hidden, *last)
 
 
-def _weight(call: Call, w: Any, k: int) -> Tensor:
+def _weight(call: Call, w: object, k: int) -> Tensor:
     """The matrix of a direction, turned to stand behind the rows."""
     return call.derived(
         w, ("recurrent", k), lambda array: array[k].T.copy(), lambda tensor: shapes.permute_dims(tensor[k], (1, 0))

@@ -151,5 +151,5 @@ def cumulative_sum(call: Call, x: Tensor, axis: Any, *, exclusive: int = 0, reve
 
 
 @operator("CumProd", since=26, raw=(1,))
-def cumulative_product(call: Call, x: Tensor, axis: Any, *, exclusive: int = 0, reverse: int = 0) -> Tensor:
+def cumulative_product(call: Call, x: Tensor, axis: object, *, exclusive: int = 0, reverse: int = 0) -> Tensor:
     return _cumulative(call, reductions.cumulative_prod, x, axis, exclusive, reverse, 1)

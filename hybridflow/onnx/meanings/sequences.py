@@ -24,7 +24,7 @@ def empty(call: Call, *, dtype: int = 1) -> list[Any]:
     return []
 
 
-def _place(call: Call, sequence: list[Any], place: Any, more: int = 0) -> int:
+def _place(call: Call, sequence: list[Any], place: object, more: int = 0) -> int:
     at = int(call.numbers(place).reshape(()))
     count = len(sequence)
     if not -count <= at < count + more:
@@ -33,18 +33,18 @@ def _place(call: Call, sequence: list[Any], place: Any, more: int = 0) -> int:
 
 
 @operator("SequenceAt", raw=(1,))
-def at(call: Call, sequence: list[Any], place: Any) -> Any:
+def at(call: Call, sequence: list[Any], place: object) -> Any:
     return sequence[_place(call, sequence, place)]
 
 
 @operator("SequenceErase", raw=(1,))
-def erase(call: Call, sequence: list[Any], place: Any = None) -> list[Any]:
+def erase(call: Call, sequence: list[Any], place: object = None) -> list[Any]:
     k = len(sequence) - 1 if place is None else _place(call, sequence, place)
     return sequence[:k] + sequence[k + 1 :]
 
 
 @operator("SequenceInsert", raw=(1, 2))
-def insert(call: Call, sequence: list[Any], value: Any, place: Any = None) -> list[Any]:
+def insert(call: Call, sequence: list[Any], value: object, place: object = None) -> list[Any]:
     k = len(sequence) if place is None else _place(call, sequence, place, 1)
     return [*sequence[:k], value, *sequence[k:]]
 
@@ -87,10 +87,10 @@ def optional(call: Call, value: Any = None, *, type: Any = None) -> Any:
 
 
 @operator("OptionalHasElement", raw=(0,))
-def has_element(call: Call, value: Any = None) -> np.ndarray:
+def has_element(call: Call, value: object = None) -> np.ndarray:
     return np.array(value is not None)
 
 
 @operator("OptionalGetElement", raw=(0,))
-def get_element(call: Call, value: Any) -> Any:
+def get_element(call: Call, value: object) -> Any:
     return value

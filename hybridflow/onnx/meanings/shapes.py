@@ -33,14 +33,14 @@ def axis_of(call: Call, axis: int, ndim: int) -> int:
 def constant(
     call: Call,
     *,
-    value: Any = None,
-    value_float: Any = None,
-    value_floats: Any = None,
-    value_int: Any = None,
-    value_ints: Any = None,
-    value_string: Any = None,
-    value_strings: Any = None,
-    sparse_value: Any = None,
+    value: object = None,
+    value_float: object = None,
+    value_floats: object = None,
+    value_int: object = None,
+    value_ints: object = None,
+    value_string: object = None,
+    value_strings: object = None,
+    sparse_value: object = None,
 ) -> Any:
     for array in (value, sparse_value):
         if array is not None:
@@ -110,7 +110,7 @@ def squeezed(call: Call, x: Tensor, axes: list[int] | None) -> Tensor:
 
 
 @operator("Squeeze", since=13, raw=(1,))
-def squeeze(call: Call, x: Tensor, axes: Any = None) -> Tensor:
+def squeeze(call: Call, x: Tensor, axes: object = None) -> Tensor:
     return squeezed(call, x, None if axes is None else call.extents(axes))
 
 
@@ -129,7 +129,7 @@ def unsqueezed(call: Call, x: Tensor, axes: list[int]) -> Tensor:
 
 
 @operator("Unsqueeze", since=13, raw=(1,))
-def unsqueeze(call: Call, x: Tensor, axes: Any) -> Tensor:
+def unsqueeze(call: Call, x: Tensor, axes: object) -> Tensor:
     return unsqueezed(call, x, call.extents(axes))
 
 
@@ -182,7 +182,7 @@ def _split(x: Tensor, sizes: list[Any], axis: int) -> list[Tensor]:
 
 
 @operator("Split", since=13, raw=(1,), keeps_layout=True)
-def split(call: Call, x: Any, sizes: Any = None, *, axis: int = 0, num_outputs: int | None = None) -> Any:
+def split(call: Call, x: object, sizes: object = None, *, axis: int = 0, num_outputs: int | None = None) -> Any:
     return parts_of(call, x, None if sizes is None else call.extents(sizes), num_outputs, axis)
 
 
@@ -206,7 +206,7 @@ def sliced(
 
 @operator("Slice", since=10, raw=(1, 2, 3, 4), keeps_layout=True)
 def slice_(
-    call: Call, x: Tensor | ChannelsLast, starts: Any, ends: Any, axes: Any = None, steps: Any = None
+    call: Call, x: Tensor | ChannelsLast, starts: object, ends: object, axes: object = None, steps: object = None
 ) -> Tensor | ChannelsLast:
     axes, steps = (None if part is None else call.extents(part) for part in (axes, steps))
     return sliced(call, x, call.extents(starts), call.extents(ends), axes, steps)
@@ -225,7 +225,7 @@ def expand(call: Call, x: Tensor, shape: Any) -> Tensor:
 
 
 @operator("Tile", since=6, raw=(1,))
-def tile(call: Call, x: Tensor, repeats: Any) -> Tensor:
+def tile(call: Call, x: Tensor, repeats: object) -> Tensor:
     counts = call.extents(repeats)
     call.check_size([n * count for n, count in zip(x.shape, counts, strict=True)])
     return shapes.tile(x, tuple(counts))
@@ -261,7 +261,7 @@ def eye_like(call: Call, x: Tensor, *, dtype: int | None = None, k: int = 0) -> 
 
 
 @operator("Trilu", since=14, raw=(1,))
-def triangle(call: Call, x: Tensor, k: Any = None, *, upper: int = 1) -> Tensor:
+def triangle(call: Call, x: Tensor, k: object = None, *, upper: int = 1) -> Tensor:
     diagonal = 0 if k is None else call.extents(k)[0]
     return (creation.triu if upper else creation.tril)(x, k=diagonal)
 
@@ -300,7 +300,9 @@ def padded(call: Call, x: Tensor, pads: list[Any], axes: list[int], mode: str, v
 
 
 @operator("Pad", since=11, raw=(1, 2, 3))
-def pad(call: Call, x: Tensor, pads: Any, value: Any = None, axes: Any = None, *, mode: str = "constant") -> Tensor:
+def pad(
+    call: Call, x: Tensor, pads: object, value: object = None, axes: object = None, *, mode: str = "constant"
+) -> Tensor:
     places = list(range(x.ndim)) if axes is None else call.extents(axes)
     return padded(call, x, call.extents(pads), places, mode, value)
 

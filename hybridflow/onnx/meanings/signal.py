@@ -49,14 +49,14 @@ def dft(call: Call, x: Tensor, length: Any = None, axis: Any = None, *, inverse:
 
 @operator("DFT", since=17, until=17, raw=(1,))
 def dft_by_attribute(
-    call: Call, x: Tensor, length: Any = None, *, axis: int = 1, inverse: int = 0, onesided: int = 0
+    call: Call, x: Tensor, length: object = None, *, axis: int = 1, inverse: int = 0, onesided: int = 0
 ) -> Tensor:
     return transformed(call, x, None if length is None else call.extents(length)[0], axis, inverse, onesided)
 
 
 @operator("STFT", since=17, raw=(1, 3))
 def stft(
-    call: Call, x: Tensor, step: Any, window: Tensor | None = None, length: Any = None, *, onesided: int = 1
+    call: Call, x: Tensor, step: object, window: Tensor | None = None, length: object = None, *, onesided: int = 1
 ) -> Tensor:
     """Frames [batch, frames, length // 2 + 1, 2] of signals [batch, samples, 1 or 2]."""
     hop = int(call.extents(step)[0])
@@ -76,7 +76,7 @@ def stft(
 
 @operator("MelWeightMatrix", since=17, raw=range(5))
 def mel_weight_matrix(
-    call: Call, bins: Any, length: Any, rate: Any, lower: Any, upper: Any, *, output_datatype: int = 1
+    call: Call, bins: object, length: object, rate: object, lower: object, upper: object, *, output_datatype: int = 1
 ) -> np.ndarray:
     """Triangles over the bins of a spectrum, with their corners even on the scale of mel."""
     count, size, samples = (int(call.extents(part)[0]) for part in (bins, length, rate))

@@ -15,19 +15,21 @@ from hybridflow.onnx.operators import ML, operator
 from hybridflow.onnx.running import Call
 
 
-def text(call: Call, value: Any) -> np.ndarray:
+def text(call: Call, value: object) -> np.ndarray:
     if not isinstance(value, np.ndarray) or value.dtype.kind != "U":
         raise call.fault("its operand is no tensor of strings.")
     return value
 
 
 @operator("StringConcat", since=20, raw=(0, 1))
-def concat(call: Call, a: Any, b: Any) -> np.ndarray:
+def concat(call: Call, a: object, b: object) -> np.ndarray:
     return np.asarray(np.strings.add(text(call, a), text(call, b)))
 
 
 @operator("StringSplit", since=20, raw=(0,))
-def split(call: Call, x: Any, *, delimiter: str | None = None, maxsplit: int | None = None) -> tuple[np.ndarray, Any]:
+def split(
+    call: Call, x: object, *, delimiter: str | None = None, maxsplit: int | None = None
+) -> tuple[np.ndarray, Any]:
     """The parts along a new last axis, and how many each has."""
     array = text(call, x)
     most = -1 if maxsplit is None else maxsplit
