@@ -70,16 +70,17 @@ def _compare(stage: str, sign: str, x: Any, y: Any, holds: Callable[..., Tensor]
     x, y = common_dtype(stage, [x, y])
     ok = holds(x, y)
 
-    def said(ok: Tensor, x: Tensor, y: Tensor) -> str:
-        flags, a, b = np.broadcast_arrays(ok.numpy(), x.numpy(), y.numpy())
+    def description(ok: Tensor, x: Tensor, y: Tensor) -> str:
+        first_values, second_values = np.asarray(x), np.asarray(y)
+        flags, a, b = np.broadcast_arrays(ok.numpy(), first_values, second_values)
         first = tuple(map(int, np.argwhere(~flags)[0]))
         place = f" at {list(first)}: {a[first]} and {b[first]}" if flags.ndim else ""
         return (
             f"x {sign} y does not hold for {np.count_nonzero(~flags)} of {flags.size} elements{place}. "
-            f"x = {_text(x.numpy(), summarize)}, y = {_text(y.numpy(), summarize)}"
+            f"x = {_text(first_values, summarize)}, y = {_text(second_values, summarize)}"
         )
 
-    _require(stage, ok, said, [ok, x, y], message)
+    _require(stage, ok, description, [ok, x, y], message)
 
 
 _DOC = """Assert that ``{relation}`` for all elements, each time the code runs.
@@ -195,7 +196,7 @@ def Assert(condition: Any, data: Sequence[Any], summarize: int | None = None, na
     """
 
     def said(*values: Any) -> str:
-        texts = [_text(value.numpy(), summarize) if isinstance(value, Tensor) else str(value) for value in values]
+        texts = [_text(np.asarray(value), summarize) if isinstance(value, Tensor) else str(value) for value in values]
         return f"the condition does not hold: {', '.join(texts)}"
 
     stage = name or "Assert"

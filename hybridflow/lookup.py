@@ -252,7 +252,7 @@ class _Table:
             return COO(keys.indices, self.lookup(keys.values), keys.dense_shape)
         x = self._keys(keys)
         kind = TensorType((*x.shape, *self._value_shape), self._value_dtype)
-        return step(self._found, [x], [kind], self._in_order)[0]
+        return step(self._lookup_array, [x], [kind], self._in_order)[0]
 
     def _keys(self, keys: Any) -> Tensor:
         if is_string(self._key_dtype):
@@ -266,7 +266,7 @@ class _Table:
             x = cast(x, self._key_dtype)
         return x
 
-    def _found(self, keys: np.ndarray) -> Any:
+    def _lookup_array(self, keys: np.ndarray) -> Any:
         content, default = self._content, self._default
         return self._column([content.get(key, default) for key in keys.ravel().tolist()], keys.shape)
 

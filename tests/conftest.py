@@ -19,6 +19,7 @@ import pytest
 from hypothesis.internal.conjecture import providers as hypothesis_providers
 
 from hybridflow import flags
+from hybridflow.core.context import dialect
 from hybridflow.eager import fast_path
 from hybridflow.jit import guard_report, tracer
 from hybridflow.runtime import background
@@ -42,17 +43,13 @@ hypothesis_providers._get_local_constants = lambda: hypothesis_providers._local_
 
 def pytest_collectreport() -> None:
     """A module that imports TensorFlow's names leaves the next ones' tensors as they are."""
-    answers = sys.modules.get("hybridflow.compat.adapters.tensors")
-    if answers is not None:
-        answers.let_answer(False)
+    dialect.is_tensorflow = False
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Words, shapes and dtypes are TensorFlow's in the tests of its names alone, whatever was imported before."""
-    answers = sys.modules.get("hybridflow.compat.adapters.tensors")
-    if answers is not None:
-        answers.let_answer("compat" in item.path.parts)
+    dialect.is_tensorflow = "compat" in item.path.parts and "hybridflow.compat.tf" in sys.modules
 
 
 _net = left_behind.Net()

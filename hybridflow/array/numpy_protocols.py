@@ -24,7 +24,7 @@ from hybridflow.array.shapes import expand_dims
 from hybridflow.array.tensor_methods import method_of
 from hybridflow.compiler.ops import TABLE
 from hybridflow.core import name_hints, pytree
-from hybridflow.core.context import now
+from hybridflow.core.context import dialect, now
 from hybridflow.core.method_install import give
 from hybridflow.core.promotion import is_supported
 from hybridflow.core.tensor import Operators, Tensor
@@ -64,28 +64,19 @@ _ACCUMULATIONS = {
 }  # fmt: skip
 
 
-class _Answers:
-    """Whether NumPy's functions of tensors give NumPy's arrays, as they do of those of TensorFlow."""
-
-    with_arrays = False
-
-    def are_arrays(self, caller: types.FrameType) -> bool:
-        """Whether a call from there gives arrays: code outside of this package, and of traces, does so."""
-        if not self.with_arrays:
-            return False
-        while caller.f_globals.get("__name__") == "hybridflow.errors" and caller.f_back is not None:
-            caller = caller.f_back  # what notes the place of errors
-        if caller.f_globals.get("__name__", "").startswith("hybridflow."):
-            return False
-        return now().trace is None and not now().tapes
-
-
-answers = _Answers()
+def _gives_arrays(caller: types.FrameType) -> bool:
+    """Whether NumPy's functions of tensors give NumPy's arrays to what runs there, as they do of those of TensorFlow;
+    where something is recorded they give tensors."""
+    if not dialect.is_tensorflow:
+        return False
+    while caller.f_globals.get("__name__") == "hybridflow.errors" and caller.f_back is not None:
+        caller = caller.f_back  # what notes the place of errors
+    return dialect.is_spoken_to(caller) and now().trace is None and not now().tapes
 
 
 def _array_ufunc(self: Any, ufunc: np.ufunc, method: str, /, *inputs: Any, **kwargs: Any) -> Any:
     """NumPy's protocol for its ufuncs: the function of ours that is the same."""
-    if ufunc.nin == 1 and answers.are_arrays(sys._getframe(1)):
+    if ufunc.nin == 1 and _gives_arrays(sys._getframe(1)):
         return getattr(ufunc, method)(*_mapped(_plain, inputs), **kwargs)
     if kwargs.get("out") is None:
         function = _function_of(ufunc, method)
@@ -96,9 +87,9 @@ def _array_ufunc(self: Any, ufunc: np.ufunc, method: str, /, *inputs: Any, **kwa
 
 def _array_function(
     self: Any, function: Callable[..., Any], types: Any, args: Sequence[Any], kwargs: Mapping[str, Any], /
-) -> Tensor:
-    """NumPy's protocol for its other functions."""
-    if answers.are_arrays(sys._getframe(1)):
+) -> Any:
+    """NumPy's protocol for its other functions: the function of ours that is the same, else NumPy's."""
+    if _gives_arrays(sys._getframe(1)):
         plain = _mapped(_plain, (args, dict(kwargs)))
         return function(*plain[0], **plain[1])
     ours = _table().get(function) if kwargs.get("out") is None else None

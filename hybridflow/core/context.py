@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any, Protocol
 
 from hybridflow.runtime import uninterruptible
@@ -395,3 +395,23 @@ def pop_tape(tape: Recorder) -> None:
 def _records(tape: Recorder) -> bool:
     """Whether the tape is still there: a generator that holds one may have been closed in another context."""
     return tape._recording
+
+
+class Dialect:
+    """The dialect in which the package answers programs: its own, or TensorFlow's, where they use its names.
+
+    What classes of the package say of themselves to a program may differ between the two: shapes, dtypes, words.  Code
+    of the package always has its own answers, so that nothing in it meets another type because of the names.
+    """
+
+    __slots__ = ("is_tensorflow",)
+
+    def __init__(self) -> None:
+        self.is_tensorflow = False
+
+    def is_spoken_to(self, caller: FrameType) -> bool:
+        """Whether code that runs there has TensorFlow's answers: code outside of the package, in its dialect."""
+        return self.is_tensorflow and not caller.f_globals.get("__name__", "").startswith("hybridflow.")
+
+
+dialect = Dialect()

@@ -50,6 +50,8 @@ def to_dtype(dtype: Any, stage: str) -> np.dtype[Any]:
     if result is None:
         names = ", ".join(map(str, dtypes.ALL))
         hint = " If it is an extent, give the shape as one tuple." if isinstance(dtype, int) else ""
+        if dtype == "string" or getattr(getattr(dtype, "dtype", dtype), "metadata", None):
+            raise DTypeError(stage, "string is no dtype of numbers. Use hf.strings.constant or hf.strings.as_string.")
         raise DTypeError(stage, f"{dtype!r} is not a dtype here; the dtypes are {names}.{hint}")
     return result
 

@@ -104,6 +104,13 @@ class StringTensor(Tensor):
         texts = self.texts
         return np.array(texts, dtype) if copy or dtype is not None else texts
 
+    def set_shape(self, shape: Any) -> None:
+        """Say the shape, as far as it is known; raises ShapeError where it is another."""
+        if self._symbolic is None:
+            super().set_shape(shape)
+        else:
+            self._symbolic.set_shape(shape)
+
     def _known(self) -> np.ndarray | None:
         return self.texts if self._symbolic is None else None
 

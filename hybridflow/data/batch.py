@@ -10,7 +10,7 @@ import numpy as np
 
 from hybridflow import ragged
 from hybridflow.core import pytree
-from hybridflow.core.string_tensor import StringTensor
+from hybridflow.core.string_tensor import StringTensor, as_strings
 from hybridflow.core.tensor import Tensor
 from hybridflow.data import elements
 from hybridflow.data.pipeline import INFINITE, Elements, Node, OneSource, Passing, PipelineIterator, Positions, Rows
@@ -168,7 +168,9 @@ def padded(leaves: list[Any], shape: Sequence[int | None] | None, value: Any) ->
     wanted = [n if s in (None, -1) else s for n, s in zip(longest, shape or [None] * rank)]
     if any(n > w for n, w in zip(longest, wanted)):
         raise ShapeError(stage, f"an element has the extents {tuple(longest)}, more than {tuple(wanted)}.")
-    filling = _nothing(leaves[0]) if value is None else array_of(value) if is_text(value) else np.asarray(value)
+    filling: Any = _nothing(leaves[0]) if value is None else array_of(value) if is_text(value) else np.asarray(value)
+    if type(leaves[0]) is StringTensor and value is not None:
+        filling = as_strings(value, stage).texts
     out = np.full((len(arrays), *wanted), filling, arrays[0].dtype)
     for number, array in enumerate(arrays):
         place: tuple[Any, ...] = (number, *[slice(extent) for extent in array.shape], ...)

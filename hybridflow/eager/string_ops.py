@@ -32,7 +32,7 @@ def apply(run: Run, op: Any, inputs: Sequence[Tensor], attrs: Mapping[str, Any])
     if name not in _MOVES and name not in _COMPARES:
         held = next(x for x in inputs if type(x) is StringTensor)
         if name == "add" and all(type(x) is StringTensor for x in inputs):
-            return _joined(*inputs)
+            return _join(*inputs)
         raise DTypeError(name, f"{held.type} holds texts, and {name} is of numbers. See hf.strings.")
     if name != "where" and name in _COMPARES | {"concat", "scatter_set"}:
         other = next(
@@ -74,7 +74,7 @@ joins: list[Any] = []
 """What puts texts together, element by element: ``strings`` adds it, which lies above."""
 
 
-def _joined(x: Any, y: Any) -> Any:
+def _join(x: Any, y: Any) -> Any:
     return joins[0]([x, y])
 
 

@@ -11,10 +11,21 @@ import numpy as np
 from hybridflow.array.shapes import reshape
 from hybridflow.autodiff.tape import GradientTape
 from hybridflow.autograph.runtime.exception_handlers import check_not_caught
-from hybridflow.compiler.ir.dtypes import is_inexact
+from hybridflow.compiler.ir.dtypes import int64, is_inexact
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.core.context import current, suspended, tracing
 from hybridflow.core.promotion import is_pythons, to_dtype
+from hybridflow.core.string_tensor import (
+    StringTensor,
+    as_strings,
+    codes_of,
+    holds_texts,
+    is_string,
+    names_strings,
+    of_codes,
+    string,
+    trace_codes,
+)
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import builder
@@ -63,6 +74,7 @@ def py_function(func: Callable[..., Any], inp: Any, Tout: Any, name: str | None 
     inputs, wanted = _inputs(stage, func, inp), _Wanted.of(stage, Tout)
     if current.trace is None:
         return wanted.expected(wanted.checked(func, func(*inputs)))
+    func, inputs = _coded(func, inputs)
     if not wanted.is_known:
         check_not_caught(None, finally_too=False)
         return wanted.expected(_shapeless(func, func, inputs, wanted, is_differentiable=True))
@@ -105,18 +117,19 @@ def numpy_function(
         with suspended():
             return wanted.expected(wanted.checked(func, of_arrays(*inputs)))
     check_not_caught(None, finally_too=False)
+    on_tensors, inputs = _coded(of_arrays, inputs)
     if not wanted.is_known:
-        return wanted.expected(_shapeless(func, of_arrays, inputs, wanted))
+        return wanted.expected(_shapeless(func, on_tensors, inputs, wanted))
     called = call_in_order if stateful else ask
-    return wanted.expected(called(_on_arrays(of_arrays, wanted, func), inputs, wanted.types()))
+    return wanted.expected(called(_on_arrays(on_tensors, wanted, func), inputs, wanted.types()))
 
 
-def _inputs(stage: str, func: Any, inp: Any) -> list[Tensor]:
+def _inputs(stage: str, func: Any, inp: Any) -> Tensors:
     if not callable(func):
         raise ArgumentTypeError(stage, f"func is a {type(func).__name__}. Expected a function.")
-    if isinstance(inp, (Tensor, Variable, np.ndarray)) or is_pythons(inp):
+    if isinstance(inp, (Tensor, Variable, np.ndarray, str, bytes)) or is_pythons(inp):
         inp = [inp]
-    return [as_tensor(x, stage) for x in inp]
+    return [as_strings(x, stage) if holds_texts(x) else as_tensor(x, stage) for x in inp]
 
 
 class _Wanted(NamedTuple):
@@ -133,7 +146,7 @@ class _Wanted(NamedTuple):
             types = []
         is_single = not isinstance(types, (list, tuple))
         parts = [types] if is_single else types
-        dtypes = tuple([to_dtype(getattr(part, "dtype", part), stage) for part in parts])
+        dtypes = tuple([string if names_strings(d) else to_dtype(d, stage) for d in map(_dtype, parts)])
         return cls(stage, dtypes, tuple([_shape(part) for part in parts]), is_single)
 
     @property
@@ -142,15 +155,19 @@ class _Wanted(NamedTuple):
         return all(_is_known(shape) for shape in self.shapes)
 
     def types(self) -> list[TensorType]:
-        """The types of the results, where they are known."""
-        return [TensorType(shape, dtype) for shape, dtype in zip(self.shapes, self.dtypes)]
+        """The types of the results in a program, where they are known."""
+        return [TensorType(shape, _held(dtype)) for shape, dtype in zip(self.shapes, self.dtypes)]
 
     def one(self, number: int, shape: tuple[Any, ...]) -> _Wanted:
         """A single result, of that shape."""
         return _Wanted(self.stage, (self.dtypes[number],), (shape,), True)
 
     def expected(self, results: Sequence[Tensor]) -> Any:
-        """Results as the caller gets them."""
+        """Results as the caller gets them, of which those of texts may be codes."""
+        results = [
+            of_codes(x) if is_string(dtype) and not isinstance(x, StringTensor) else x
+            for x, dtype in zip(results, self.dtypes)
+        ]
         return results[0] if self.is_single else list(results) or None
 
     def checked(self, func: Any, returned: Any) -> list[Tensor]:
@@ -170,6 +187,8 @@ class _Wanted(NamedTuple):
     def _one(self, name: str, k: int, value: Any) -> Tensor:
         what, dtype, shape = f"{name} returned", self.dtypes[k], self.shapes[k]
         which = "" if self.is_single else f" as result {k}"
+        if is_string(dtype) and holds_texts(value):
+            value = as_strings(value, self.stage)
         if value is None or isinstance(value, (str, bytes, dict, set)):
             raise ArgumentTypeError(
                 self.stage, f"{what} {type(value).__name__}{which}. Expected a tensor, as Tout says."
@@ -184,6 +203,33 @@ class _Wanted(NamedTuple):
                 self.stage, f"{what} {tensor.type}{which}. Expected the shape {tuple(shape)}, as Tout says."
             )
         return tensor
+
+
+def _dtype(part: Any) -> Any:
+    return getattr(part, "dtype", part)
+
+
+def _held(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of a result in a program, which holds the codes of texts."""
+    return int64 if is_string(dtype) else dtype
+
+
+def _array(x: Tensor) -> np.ndarray:
+    """A result as an array for a program."""
+    return codes_of(x.texts) if isinstance(x, StringTensor) else x.numpy()
+
+
+def _coded(func: Callable[..., Any], inputs: Tensors) -> tuple[Callable[..., Any], Tensors]:
+    """A function and its arguments, with codes in the place of texts."""
+    of_text = [isinstance(x, StringTensor) for x in inputs]
+    if not any(of_text):
+        return func, inputs
+
+    @functools.wraps(func)
+    def with_texts(*xs: Tensor) -> Any:
+        return func(*[of_codes(x) if is_text else x for x, is_text in zip(xs, of_text)])
+
+    return with_texts, [trace_codes(x) if isinstance(x, StringTensor) else x for x in inputs]
 
 
 def _shape(part: Any) -> tuple[Any, ...] | None:
@@ -201,7 +247,7 @@ def _on_arrays(func: Callable[..., Any], wanted: _Wanted, named: Any) -> Callabl
     def call(*arrays: np.ndarray) -> Any:
         with suspended():
             returned = wanted.checked(named, func(*map(wrap, arrays)))
-            arrays_out = [x.numpy() for x in returned]
+            arrays_out = [_array(x) for x in returned]
         return arrays_out[0] if len(arrays_out) == 1 else arrays_out
 
     return call
@@ -216,7 +262,7 @@ def _shapeless(
 
     def call(*arrays: np.ndarray) -> Any:
         with suspended():
-            returned = [x.numpy() for x in wanted.checked(named, func(*map(wrap, arrays)))]
+            returned = [_array(x) for x in wanted.checked(named, func(*map(wrap, arrays)))]
             chosen = late.chosen(name, wanted.stage, returned)
         return chosen[0] if len(chosen) == 1 else chosen
 
@@ -224,7 +270,7 @@ def _shapeless(
     late = DeferredCall(trace, trace.read_variable(ORDER)._node.inputs[0])
 
     def result(number: int, shape: tuple[Any, ...], is_reshaped: bool) -> Any:
-        result: Tensor = late.result(number, wanted.dtypes[number], shape, is_reshaped)
+        result: Tensor = late.result(number, _held(wanted.dtypes[number]), shape, is_reshaped)
         if is_differentiable:
 
             def one(*xs: Tensor) -> Tensor:
@@ -237,7 +283,7 @@ def _shapeless(
 
     results: list[Tensor] = []
     for k, (dtype, shape) in enumerate(zip(wanted.dtypes, wanted.shapes)):
-        results.append(DeferredShapeTensor(wanted.stage, dtype, trace, functools.partial(result, k), tapes))
+        results.append(DeferredShapeTensor(wanted.stage, _held(dtype), trace, functools.partial(result, k), tapes))
         if shape is not None:
             results[-1].set_shape([None if isinstance(n, str) else n for n in shape])
     return results

@@ -19,7 +19,7 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import known
 from hybridflow.core import layer_context, pytree
 from hybridflow.core.allocation_limit import take_room
-from hybridflow.core.context import enter_narrow, recorded_by
+from hybridflow.core.context import dialect, enter_narrow, recorded_by
 from hybridflow.core.promotion import to_dtype
 from hybridflow.core.serialization import Configured, described_of, description, snake_case
 from hybridflow.core.shape import Shape
@@ -102,7 +102,6 @@ class Layer(Module, Configured):
     _takes_training = False
     _trains_untold: Any = None  # what ``training`` is where nobody says it
     _takes_mask = False
-    _stacks_arrays = False  # a list of arrays in the place of one tensor is an array with one more axis
     _one_tensor = False  # what is called with anything else than a tensor first, refuses it
     _sample_shape: tuple[int | None, ...] | None = None
     _sample_count: int | None = None  # in a batch
@@ -311,8 +310,8 @@ class Layer(Module, Configured):
     def _converted(self, value: Any) -> Any:
         if isinstance(value, (Tensor, Variable)):
             return self._cast(value)
-        if self._stacks_arrays and self._one_tensor and type(value) is list and value and _are_arrays(value):
-            value = np.stack(value)
+        if dialect.is_tensorflow and self._one_tensor and type(value) is list and value and _are_arrays(value):
+            value = np.stack(value)  # in the place of one tensor they are an array with one more axis
         if isinstance(value, np.ndarray) and value.dtype.kind in "USO":
             return as_strings(value, self.name)
         if isinstance(value, (list, tuple)) and any(_is_array(part) for part in value):

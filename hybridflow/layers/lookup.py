@@ -111,20 +111,20 @@ class IndexLookup(Layer):
         self._tokens: list[Any] = []  # without special ones
         self._places: dict[Any, int] = {}
         self._idf: Any = None
-        self._given: Any = None
+        self._static_vocabulary: Any = None
         self._counts: collections.Counter[Any] = collections.Counter()
         self._documents: collections.Counter[Any] = collections.Counter()
         self._document_count = 0
         if vocabulary is not None:
             self.set_vocabulary(vocabulary, idf_weights)
-            self._given = list(self._tokens)
+            self._static_vocabulary = list(self._tokens)
 
     # What keys are
 
     def _key(self, value: Any) -> Any:
         raise NotImplementedError
 
-    def _shown(self, key: Any) -> Any:
+    def _token_of(self, key: Any) -> Any:
         raise NotImplementedError
 
     def _as_keys(self, inputs: Any) -> Any:
@@ -150,7 +150,7 @@ class IndexLookup(Layer):
 
     def get_vocabulary(self, include_special_tokens: bool = True) -> list[Any]:
         """The words in the order of their numbers, the special ones first."""
-        words = [self._shown(key) for key in self._tokens]
+        words = [self._token_of(key) for key in self._tokens]
         if not include_special_tokens:
             return words
         return [self.mask_token] * self._oov_start() + [self.oov_token] * self.num_oov_indices + words
@@ -178,7 +178,7 @@ class IndexLookup(Layer):
         special = mask * self._oov_start() + [oov] * self.num_oov_indices
         has_special = bool(special) and keys[: len(special)] == special
         words = keys[len(special) :] if has_special else keys
-        twice = [self._shown(key) for key, count in collections.Counter(words).items() if count > 1]
+        twice = [self._token_of(key) for key, count in collections.Counter(words).items() if count > 1]
         if twice:
             raise ArgumentError(
                 self.name, f"The passed vocabulary has at least one repeated term. The repeated terms are: {twice}"
@@ -203,9 +203,9 @@ class IndexLookup(Layer):
                 )
             front = 0 if has_special else len(special)
             self._weigh(np.concatenate([np.full(front, weights.mean(), np.float32), weights]))
-        self._hold(words)
+        self._set_tokens(words)
 
-    def _hold(self, words: list[Any]) -> None:
+    def _set_tokens(self, words: list[Any]) -> None:
         start = self._token_start()
         self._tokens = words
         self._places = {key: k for k, key in enumerate(words, start)}
@@ -223,7 +223,7 @@ class IndexLookup(Layer):
 
     def update_state(self, data: Any) -> None:
         """Count the words of a batch.  Raises ArgumentError where the vocabulary was given."""
-        if self._given is not None:
+        if self._static_vocabulary is not None:
             raise ArgumentError(
                 self.name,
                 f"Cannot adapt layer '{self.name}' after setting a static vocabulary via `vocabulary` argument or "
@@ -237,7 +237,7 @@ class IndexLookup(Layer):
 
     def finalize_state(self) -> None:
         """Make the vocabulary of what was counted: the most frequent words first, of equals the largest."""
-        if self._given is not None or not self._counts:
+        if self._static_vocabulary is not None or not self._counts:
             return
         for token in (self.mask_token, self.oov_token):
             if token is not None:
@@ -246,7 +246,7 @@ class IndexLookup(Layer):
         words.sort(key=lambda key: -self._counts[key])
         if self.max_tokens:
             words = words[: self.max_tokens - self._token_start()]
-        self._hold(words)
+        self._set_tokens(words)
         if self.output_mode == "tf_idf":
             seen = np.array([self._documents[key] for key in words], np.float64)
             weights = np.log(1 + self._document_count / (1 + seen)).astype(np.float32)
@@ -285,7 +285,7 @@ class IndexLookup(Layer):
             place = masked if mask is not None and key == mask else places.get(key, -1)
             if place < 0:
                 if not count:
-                    unknown.append(self._shown(key))
+                    unknown.append(self._token_of(key))
                 place = start if count == 1 else start + self._hash(key) if count else -1
             result.append(place)
         if unknown:
@@ -419,7 +419,7 @@ class StringLookup(IndexLookup):
             raise ArgumentTypeError(self.name, f"{value!r:.60} is no text.")
         return value
 
-    def _shown(self, key: bytes) -> str:
+    def _token_of(self, key: bytes) -> str:
         return key.decode(self.encoding, "surrogateescape")
 
     def _read(self, line: str) -> str:
@@ -484,7 +484,7 @@ class IntegerLookup(IndexLookup):
     def _key(self, value: Any) -> int:
         return int(value)
 
-    def _shown(self, key: int) -> int:
+    def _token_of(self, key: int) -> int:
         return key
 
     def _read(self, line: str) -> int:

@@ -167,7 +167,7 @@ class TextVectorization(Layer):
         if own_split:
             outcome = self.split(x)
             return outcome if self._widths is None else functions.ngrams(outcome, self._widths)
-        return functions._split_up(
+        return functions._split_rows(
             self.name, x, lambda text: self._grams(self._split_row(plain(text))), [functions.string]
         )[0]
 

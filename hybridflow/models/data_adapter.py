@@ -60,7 +60,7 @@ class Feed:
         self._make, self.steps, self._declared_steps = make, steps, own_steps
         self._running: Batches | None = None
         self._begun: Batches | None = None  # of which the first batch was looked at
-        self._going: Batches | None = None  # of an epoch that goes on and ends with its data
+        self._unfinished: Batches | None = None  # of an epoch that goes on and ends with its data
         self.taken = 0  # batches of an epoch that goes on, or is to go on
         self.partial_batch_size = 0  # rows of the last batch, where it is known to have fewer than the others
         self.is_user_iterator = False  # an iterator of the user's, which cannot be begun anew
@@ -73,7 +73,7 @@ class Feed:
                 yield from self._limited()
                 return
             batches, self._begun = self._begun or self._make(), None
-            self._going = batches
+            self._unfinished = batches
             try:
                 for batch in batches:
                     self.taken += 1
@@ -82,7 +82,7 @@ class Feed:
                 batches.close()
             self.steps = self.taken
         finally:
-            self.taken, self._going = 0, None
+            self.taken, self._unfinished = 0, None
 
     def first(self) -> Batch | None:
         """The first batch of the next epoch, which still begins with it; None if there is none."""
@@ -129,10 +129,10 @@ class Feed:
 
     def state_dict(self) -> Any:
         """What comes next, for ``load_state_dict`` of a feed of the same data."""
-        batches = self._going or self._running or self._begun or self._make()
+        batches = self._unfinished or self._running or self._begun or self._make()
         if self._declared_steps:
             self._running = batches
-        elif self._going is None:
+        elif self._unfinished is None:
             self._begun = batches
         return {"batches": batches.state(), "taken": self.taken}
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from hybridflow.array.shapes import expand_dims, squeeze
 from hybridflow.core import pytree
+from hybridflow.core.context import dialect
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError
@@ -38,8 +39,6 @@ class Functional(Model):
     <Tensor f32[1,3] cpu>
     [[1. 1. 1.]]
     """
-
-    _unwraps_outputs = False  # a list of one output is given as that
 
     def __init__(self, inputs: Any, outputs: Any, **options: Any) -> None:
         super().__init__(**options)
@@ -138,7 +137,8 @@ class Functional(Model):
             for place, value in zip(outputs_of, pytree.flatten(layer(*args, **kwargs))[0]):
                 values[place] = value
         result = pytree.unflatten(self._output_structure, [values[place] for place in ends])
-        return result[0] if self._unwraps_outputs and type(result) is list and len(result) == 1 else result
+        is_alone = dialect.is_tensorflow and type(result) is list and len(result) == 1
+        return result[0] if is_alone else result
 
     def _matched(self, inputs: Any) -> list[Any]:
         """The values of the inputs, in their order."""

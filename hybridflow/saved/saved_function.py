@@ -19,7 +19,7 @@ from hybridflow.core.call_binding import split
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor
-from hybridflow.errors import ArgumentTypeError, ShapeError, entered
+from hybridflow.errors import ArgumentTypeError, ShapeError
 from hybridflow.jit.cache_key import Key, LeafKey, TensorKey
 from hybridflow.jit.concrete_function import ARGUMENT, RESULT, VALUE, ConcreteFunction
 from hybridflow.jit.function import Function
@@ -313,10 +313,8 @@ class SavedFunction(Function[..., Any]):
                     return candidates, number
         raise ShapeError(self.name, self._refusal_text(leaves, converted, structure))
 
-    @entered
-    def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+    def _concrete_function(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ConcreteFunction:
         """The program for these arguments, of which a TensorSpec may stand for each tensor; without any the first."""
-        args, kwargs = self._import_foreign_arrays(args, kwargs)
         if not args and not kwargs:
             return self.concretes[0]
         leaves, structure = self._bound(args, kwargs)

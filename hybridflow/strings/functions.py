@@ -426,7 +426,7 @@ def _columns(flat: list[Any], kinds: Sequence[Any]) -> list[np.ndarray]:
     return result
 
 
-def _split_up(stage: str, input: Any, parts: Callable[[bytes], Sequence[Any]], kinds: Sequence[Any]) -> list[Any]:
+def _split_rows(stage: str, input: Any, parts: Callable[[bytes], Sequence[Any]], kinds: Sequence[Any]) -> list[Any]:
     """Of a single text a row, of a list of texts ragged rows."""
     if isinstance(input, Ragged):
         raise ShapeError(stage, "the rows of ragged tensors would be ragged themselves. Give its values.")
@@ -466,7 +466,7 @@ def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = No
     def parts(text: bytes) -> list[bytes]:
         return text.split(between or None, most)
 
-    return _split_up(stage, input, parts, [string])[0]
+    return _split_rows(stage, input, parts, [string])[0]
 
 
 @entered
@@ -487,9 +487,9 @@ def bytes_split(input: Any, name: str | None = None) -> Any:
         >>> hf.strings.bytes_split("abc")
         <Tensor string[3] cpu> [b'a' b'b' b'c']
     """
-    return _split_up("strings.bytes_split", input, lambda text: [text[k : k + 1] for k in range(len_(text))], [string])[
-        0
-    ]
+    return _split_rows(
+        "strings.bytes_split", input, lambda text: [text[k : k + 1] for k in range(len_(text))], [string]
+    )[0]
 
 
 def _unicode(stage: str, input: Any, input_encoding: Any, errors: Any, replacement_char: Any, controls: Any) -> Any:
@@ -528,7 +528,7 @@ def unicode_decode(
     """
     stage = "strings.unicode_decode"
     points = _unicode(stage, input, input_encoding, errors, replacement_char, replace_control_characters)
-    return _split_up(stage, input, lambda text: [code for code, _ in points(text)], [int32])[0]
+    return _split_rows(stage, input, lambda text: [code for code, _ in points(text)], [int32])[0]
 
 
 @entered
@@ -559,7 +559,7 @@ def unicode_decode_with_offsets(
     """
     stage = "strings.unicode_decode_with_offsets"
     points = _unicode(stage, input, input_encoding, errors, replacement_char, replace_control_characters)
-    return tuple(_split_up(stage, input, points, [int32, int64]))
+    return tuple(_split_rows(stage, input, points, [int32, int64]))
 
 
 def _characters(points: Any, input_encoding: Any, stage: str) -> Callable[[bytes], list[tuple[bytes, int]]]:
@@ -593,7 +593,7 @@ def unicode_split(
     stage = "strings.unicode_split"
     points = _unicode(stage, input, input_encoding, errors, replacement_char, False)
     parts = _characters(points, input_encoding, stage)
-    return _split_up(stage, input, lambda text: [part for part, _ in parts(text)], [string])[0]
+    return _split_rows(stage, input, lambda text: [part for part, _ in parts(text)], [string])[0]
 
 
 @entered
@@ -622,7 +622,7 @@ def unicode_split_with_offsets(
     """
     stage = "strings.unicode_split_with_offsets"
     points = _unicode(stage, input, input_encoding, errors, replacement_char, False)
-    return tuple(_split_up(stage, input, _characters(points, input_encoding, stage), [string, int64]))
+    return tuple(_split_rows(stage, input, _characters(points, input_encoding, stage), [string, int64]))
 
 
 @entered
@@ -797,13 +797,13 @@ def as_string(
         raise ArgumentError(stage, f"Fill string must be one or fewer characters, not {fill!r}.")
     if holds_texts(input):
         x: Any = as_strings(input, stage)
-        return mapped(stage, lambda text: _filled(text.decode("utf-8", "surrogateescape"), width, fill), x)
+        return mapped(stage, lambda text: _fill_up(text.decode("utf-8", "surrogateescape"), width, fill), x)
     x = as_tensor(input, stage)
     how = "e" if scientific else "g" if shortest else "f"
 
     def number(value: Any) -> str:
         if isinstance(value, bool):
-            return _filled("true" if value else "false", width, "").decode()
+            return _fill_up("true" if value else "false", width, "").decode()
         if isinstance(value, complex):
             return f"({one(value.real)},{one(value.imag)})"
         return one(value)
@@ -828,11 +828,11 @@ def as_string(
     return step(run, [x], [TensorType(tuple(x.shape), string)])[0]
 
 
-def _filled(text: str, width: int, fill: str) -> bytes:
+def _fill_up(text: str, width: int, fill: str) -> bytes:
     return regex.bytes_of(text.rjust(width) if width > 0 and fill != "-" else text.ljust(max(width, 0)))
 
 
-def _hashed(stage: str, function: Callable[[bytes], int], input: Any, num_buckets: Any) -> Any:
+def _hash_buckets(stage: str, function: Callable[[bytes], int], input: Any, num_buckets: Any) -> Any:
     count = int(num_buckets)
     if count < 1:
         raise ArgumentError(stage, f"num_buckets is {count}. Expected at least 1.")
@@ -858,7 +858,7 @@ def to_hash_bucket(input: Any, num_buckets: int, name: str | None = None) -> Any
         >>> hf.strings.to_hash_bucket(["a", "b"], 3).shape
         (2,)
     """
-    return _hashed("strings.to_hash_bucket", hashing.murmur64, input, num_buckets)
+    return _hash_buckets("strings.to_hash_bucket", hashing.murmur64, input, num_buckets)
 
 
 @entered
@@ -880,7 +880,7 @@ def to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = None) -
         >>> hf.strings.to_hash_bucket_fast(["Hello", "TensorFlow"], 3).tolist()
         [0, 2]
     """
-    return _hashed("strings.to_hash_bucket_fast", hashing.fingerprint64, input, num_buckets)
+    return _hash_buckets("strings.to_hash_bucket_fast", hashing.fingerprint64, input, num_buckets)
 
 
 @entered
@@ -907,7 +907,7 @@ def to_hash_bucket_strong(input: Any, num_buckets: int, key: Any, name: str | No
     numbers = [int(k) for k in key]
     if len_(numbers) != 2:
         raise ArgumentError(stage, f"key has {len_(numbers)} numbers. Expected 2.")
-    return _hashed(stage, lambda text: hashing.siphash(text, (numbers[0], numbers[1])), input, num_buckets)
+    return _hash_buckets(stage, lambda text: hashing.siphash(text, (numbers[0], numbers[1])), input, num_buckets)
 
 
 @entered
@@ -943,7 +943,7 @@ def format(template: Any, inputs: Any, placeholder: str = "{}", summarize: int =
 
     def run(*arrays: np.ndarray) -> Any:
         parts = pattern.split(mark)
-        shown = [_shown(array, summarize).encode() for array in arrays]
+        shown = [_summary_of(array, summarize).encode() for array in arrays]
         return _scalar(b"".join([p for pair in zip(parts, [*shown, b""]) for p in pair]))
 
     if not tensors:
@@ -951,16 +951,16 @@ def format(template: Any, inputs: Any, placeholder: str = "{}", summarize: int =
     return step(run, tensors, [TensorType((), string)])[0]
 
 
-def _shown(array: np.ndarray, most: int) -> str:
+def _summary_of(array: np.ndarray, most: int) -> str:
     """An array as TensorFlow's runtime prints it."""
     if not array.ndim:
         value = array.item()
         if isinstance(value, bytes):
-            return regex.text_of(value) if False else f'"{regex.text_of(value)}"'
+            return f'"{regex.text_of(value)}"'
         if isinstance(value, bool):
             return "1" if value else "0"
         return f"{value:g}" if isinstance(value, float) else str(value)
-    rows = [_shown(row if isinstance(row, np.ndarray) else np.asarray(row, array.dtype), most) for row in array]
+    rows = [_summary_of(row if isinstance(row, np.ndarray) else np.asarray(row, array.dtype), most) for row in array]
     if most >= 0 and len_(rows) > 2 * most:
         rows = [*rows[:most], "...", *rows[len_(rows) - most :]]
     between = " " if array.ndim == 1 else "\n" * (array.ndim - 1) + " "
@@ -1010,13 +1010,11 @@ def ngrams(
     def of_row(row: list[bytes]) -> list[bytes]:
         outcome = []
         for width in widths:
-            pad = min(most, width - 1) if padding_width is None else most
             pad = min(most, width - 1)
             padded = [left] * pad + row + [right] * pad
             outcome += [between.join(padded[k : k + width]) for k in range(len_(padded) - width + 1)]
         if preserve_short_sequences and not outcome and row:
-            pad = most
-            outcome = [between.join([left] * pad + row + [right] * pad)]
+            outcome = [between.join([left] * most + row + [right] * most)]
         return outcome
 
     return _of_rows(stage, data, of_row)

@@ -88,3 +88,57 @@ def test_calls_answer_as_tensorflow(first: int) -> None:
             continue
         found = plain(eval(call, names))
         assert alike(found, wanted), (call, found, wanted)
+
+
+def test_texts_have_tensorflows_attributes() -> None:
+    x = tf.constant(["a"])
+    assert x.dtype.name == "string" and repr(x.dtype) == "tf.string" and x.shape.as_list() == [1]
+    table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["a"], [1]), -1)
+    assert (table.key_dtype, table.value_dtype) == (tf.string, tf.int32)
+
+
+def test_python_functions_of_texts() -> None:
+    def turned(x: Any) -> Any:
+        return x.numpy().decode()[::-1]
+
+    @tf.function
+    def f(x: Any) -> Any:
+        y = tf.py_function(turned, [x], tf.string)
+        y.set_shape([])
+        pair = tf.numpy_function(lambda a, b: np.array([a, b], object), [x, y], tf.TensorSpec([2], tf.string))
+        return tf.strings.upper(y), tf.strings.join([y, pair])
+
+    for word in ("abc", "xy"):
+        upper, pair = f(tf.constant(word))
+        assert upper.numpy() == word[::-1].upper().encode()
+        assert pair.numpy().tolist() == [(word[::-1] + part).encode() for part in (word, word[::-1])]
+    assert tf.py_function(turned, ["ab"], tf.string).numpy() == b"ba"
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        tf.py_function(lambda x: 1, ["ab"], tf.string)
+    files = tf.data.Dataset.from_tensor_slices(["ab", "c"]).map(lambda x: tf.py_function(turned, [x], tf.string))
+    assert list(files.as_numpy_iterator()) == [b"ba", b"c"]
+
+
+def test_texts_that_fill_up() -> None:
+    words = tf.data.Dataset.from_tensor_slices(["a b", "c"]).map(tf.strings.split)
+    (batch,) = words.padded_batch(2, padding_values="_")
+    assert batch.numpy().tolist() == [[b"a", b"b"], [b"c", b"_"]]
+    assert tf.pad(["a"], [[0, 1]], constant_values="q").numpy().tolist() == [b"a", b"q"]
+    assert tf.zeros([1, 2], tf.string).numpy().tolist() == [[b"", b""]]
+    assert tf.function(tf.zeros_like)(tf.constant(["a", "b"])).numpy().tolist() == [b"", b""]
+
+
+def test_base64_and_maps_of_texts() -> None:
+    assert tf.io.encode_base64(["hi?>", "x"]).numpy().tolist() == [b"aGk_Pg", b"eA"]
+    assert tf.io.encode_base64("x", pad=True).numpy() == b"eA=="
+    assert tf.io.decode_base64(["aGk_Pg", "eA=="]).numpy().tolist() == [b"hi?>", b"x"]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="base64"):
+        tf.io.decode_base64("?")
+    assert tf.vectorized_map(tf.strings.length, tf.constant(["a", "bb"])).numpy().tolist() == [1, 2]
+
+
+def test_texts_are_printed_as_tensorflow_does(tmp_path: Path) -> None:
+    address = f"file://{tmp_path / 'out'}"
+    tf.print("a", tf.constant("b"), tf.constant(["x", "\u00e9"]), output_stream=address)
+    tf.function(lambda x: tf.print(x, output_stream=address))(tf.constant("alone"))
+    assert (tmp_path / "out").read_text("utf-8") == 'a "b" ["x" "\u00e9"]\nalone\n'

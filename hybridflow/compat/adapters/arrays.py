@@ -87,7 +87,9 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
 
 @tf_export("keras.backend.zeros", "keras.ops.empty", "keras.ops.zeros", "zeros")
 def zeros(shape: Any, dtype: Any = dtypes.float32, name: str | None = None, layout: Any = None) -> Any:
-    """``tf.zeros``."""
+    """``tf.zeros``; of texts empty ones."""
+    if as_dtype(dtype).dtype is hf.strings.constant("").dtype:
+        return hf.broadcast_to(hf.strings.constant(""), extents(shape))
     return hf.zeros(extents(shape), as_dtype(dtype).dtype)
 
 
@@ -312,10 +314,14 @@ def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any
     """``tf.pad``."""
     pairs = [as_extents(pair) for pair in (list(operand(paddings)) if isinstance(paddings, Operators) else paddings)]
     x = operand(tensor)
+    if isinstance(x, hf.strings.StringTensor) and isinstance(constant_values, (str, bytes)):
+        constant_values = hf.strings.constant(constant_values)
     if not isinstance(constant_values, Operators) or mode.upper() != "CONSTANT":
         return hf.pad(x, pairs, mode.lower(), constant_values)
     inside = hf.pad(hf.ones(x.shape, bool), pairs, "constant", False)
-    return hf.where(inside, hf.pad(x, pairs, "constant", 0), hf.astype(constant_values, x.dtype))
+    is_text = isinstance(constant_values, hf.strings.StringTensor)
+    fill = constant_values if is_text else hf.astype(constant_values, x.dtype)
+    return hf.where(inside, hf.pad(x, pairs, "constant", 0), fill)
 
 
 @tf_export("gather")
@@ -665,8 +671,11 @@ def invert_permutation(x: Any, name: str | None = None) -> Any:
 
 @tf_export("keras.backend.zeros_like", "zeros_like")
 def zeros_like(input: Any, dtype: Any = None, name: str | None = None, layout: Any = None) -> Any:
-    """``tf.zeros_like``."""
-    return hf.zeros_like(operand(input), dtype)
+    """``tf.zeros_like``; of texts empty ones."""
+    x = operand(input)
+    if isinstance(x, hf.strings.StringTensor) and dtype is None:
+        return hf.where(hf.equal(x, x), "", x)
+    return hf.zeros_like(x, dtype)
 
 
 @tf_export("keras.backend.ones_like", "ones_like")

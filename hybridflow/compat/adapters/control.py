@@ -244,7 +244,9 @@ def foldr(
 def vectorized_map(
     fn: Any, elems: Any, fallback_to_while_loop: bool = True, warn: bool = True, name: str | None = None
 ) -> Any:
-    """``tf.vectorized_map``."""
+    """``tf.vectorized_map``; of texts one by one."""
+    if any(isinstance(x, hf.strings.StringTensor) for x in pytree.flatten(hf.tree.map(operand, elems))[0]):
+        return hf.map_fn(fn, hf.tree.map(operand, elems))
     return hf.vectorized_map(fn, hf.tree.map(operand, elems), fallback_to_while_loop, warn)
 
 
@@ -531,7 +533,13 @@ def print_(*inputs: Any, **options: Any) -> None:
     if isinstance(stream, str):
         options["output_stream"] = _File(stream.removeprefix("file://"))
     options.pop("name", None)
+    if len(inputs) > 1:  # a text by itself has no quotation marks
+        inputs = tuple([hf.strings.join(['"', x, '"']) if _is_one_text(x) else x for x in inputs])
     hf.print(*inputs, **options)
+
+
+def _is_one_text(x: Any) -> bool:
+    return isinstance(x, hf.strings.StringTensor) and not x.ndim
 
 
 @tf_export("debugging.assert_proper_iterable")

@@ -249,7 +249,7 @@ def _function_def(concrete: ConcreteFunction) -> FunctionDef:
     return FunctionDef(signature, [op.node_def for op in listing.operations if op.type != "Placeholder"])
 
 
-def answer() -> None:
+def install() -> None:
     """Let graphs and concrete functions have TensorFlow's methods."""
     for name, method in {
         "get_operations": lambda graph: list(_listing(graph).operations),

@@ -34,9 +34,9 @@ from hybridflow.layers.named_activations import FURTHER
 )
 def serialize(obj: Any) -> Any:
     """``tf.keras.layers.serialize`` and its kin: the class's name and the configuration."""
-    from hybridflow.compat.adapters.tensors import kerass_description
+    from hybridflow.compat.adapters.tensors import keras_description
 
-    return kerass_description(description(obj)) if isinstance(obj, Configured) else getattr(obj, "__name__", obj)
+    return keras_description(description(obj)) if isinstance(obj, Configured) else getattr(obj, "__name__", obj)
 
 
 serialize_keras_object = serialize

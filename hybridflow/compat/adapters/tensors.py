@@ -1,7 +1,6 @@
 """What tensors, variables, symbols and layers answer to programs of TensorFlow: words, shapes, dtypes and devices.
 
-The attributes are those of the package's own classes.  They answer in TensorFlow's way to code outside of it alone, so
-that nothing inside meets another type than without these names.
+The attributes are those of the package's own classes, which answer in TensorFlow's dialect: see ``context.Dialect``.
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ from typing import Any
 import numpy as np
 
 import hybridflow as hf
-from hybridflow.array import numpy_protocols
 from hybridflow.compat.adapters.values import Reference, TensorShape, as_dtype
 from hybridflow.compiler.ir.extents import Dim
+from hybridflow.core.context import dialect
 from hybridflow.core.donated_tensor import DonatedTensor
 from hybridflow.core.layer_context import mask_of
 from hybridflow.core.lazy_tensor import LazyTensor
@@ -29,28 +28,17 @@ from hybridflow.ragged import Ragged
 from hybridflow.sparse import COO
 from hybridflow.tracing.symbolic_tensor import SymbolicTensor
 
-_on = [False]
 
-
-def answer() -> None:
+def install() -> None:
     """Let tensors and variables have ``ref``, and tensors ``_keras_mask``, the mask that a layer gave them or None; and
-    let all answer in TensorFlow's way from here on."""
+    speak TensorFlow's dialect from here on."""
     setattr(hf.Tensor, "_keras_mask", property(mask_of))  # noqa: B010
     setattr(Ragged, "to_sparse", _rows_as_sparse)  # noqa: B010
     setattr(Ragged, "from_sparse", classmethod(_rows_of_sparse))  # noqa: B010
     for kind in (hf.Tensor, hf.Variable):
         setattr(kind, "ref", _ref)  # noqa: B010
-    if not _replaced:
-        _replace()
-    let_answer(True)
-
-
-def let_answer(on: bool) -> bool:
-    """Whether answers are TensorFlow's from here on.  Returns whether they were."""
-    before, _on[0] = _on[0], on
-    hf.layers.Layer._stacks_arrays = Functional._unwraps_outputs = on
-    numpy_protocols.answers.with_arrays = on
-    return before
+    _install_answers()
+    dialect.is_tensorflow = True
 
 
 def _rows_as_sparse(x: Ragged, name: str | None = None) -> COO:
@@ -88,39 +76,36 @@ def _ref(x: object) -> Reference:
     return Reference(x)
 
 
-def _is_asked_by_a_program() -> bool:
-    """Whether the reader of an attribute is no code of this package."""
-    return _on[0] and not sys._getframe(2).f_globals.get("__name__", "").startswith("hybridflow.")
-
-
-_replaced: list[tuple[type, str]] = []
-
-
-def _replace() -> None:
-    tensors: tuple[type, ...] = (hf.Tensor, LazyTensor, DonatedTensor, SymbolicTensor, hf.Variable)
+@functools.cache
+def _install_answers() -> None:
+    """Let attributes and methods of the package's classes have answers in TensorFlow's dialect, too."""
+    tensors: tuple[type, ...] = (hf.Tensor, LazyTensor, DonatedTensor, SymbolicTensor, StringTensor, hf.Variable)
     for kind in (*tensors, Symbol):
-        _told(kind, "shape", _shape)
+        _convert_property(kind, "shape", _shape)
         if kind is not hf.Variable:
-            _told(kind, "dtype", _name if kind is Symbol else as_dtype)
+            _convert_property(kind, "dtype", _name if kind is Symbol else as_dtype)
         if "device" in vars(kind):
-            _told(kind, "device", _device)
-    _told(hf.Variable, "dtype", _dtype_of_variable, of_owner=True)
-    _told(hf.layers.Layer, "dtype", _name)
-    _told(hf.layers.Layer, "compute_dtype", _name)
-    _told(hf.layers.Layer, "variable_dtype", _name)
-    _told(Ragged, "shape", _shape)
-    _told(Ragged, "dtype", as_dtype)
-    _told(COO, "shape", _shape)
-    _told(COO, "dtype", as_dtype)
-    _told(COO, "dense_shape", _extents_as_tensor)
-    _told(hf.IndexedSlices, "dtype", as_dtype)
-    _told(Trainer, "metrics_names", _metric_names, of_owner=True)
-    _told(Functional, "output_shape", _single)
-    _told(Functional, "input_shape", _single)
-    _told(hf.TensorSpec, "dtype", as_dtype)
+            _convert_property(kind, "device", _device)
+    _convert_property(hf.Variable, "dtype", _dtype_of_variable, of_owner=True)
+    _convert_property(hf.layers.Layer, "dtype", _name)
+    _convert_property(hf.layers.Layer, "compute_dtype", _name)
+    _convert_property(hf.layers.Layer, "variable_dtype", _name)
+    _convert_property(Ragged, "shape", _shape)
+    _convert_property(Ragged, "dtype", as_dtype)
+    _convert_property(COO, "shape", _shape)
+    _convert_property(COO, "dtype", as_dtype)
+    _convert_property(COO, "dense_shape", _extents_as_tensor)
+    _convert_property(hf.IndexedSlices, "dtype", as_dtype)
+    _convert_property(Trainer, "metrics_names", _metric_names, of_owner=True)
+    _convert_property(Functional, "output_shape", _single)
+    _convert_property(Functional, "input_shape", _single)
+    _convert_property(hf.TensorSpec, "dtype", as_dtype)
+    for table in (hf.lookup.StaticHashTable, hf.lookup.MutableHashTable, hf.lookup.StaticVocabularyTable):
+        _convert_property(table, "key_dtype", as_dtype)
+        _convert_property(table, "value_dtype", as_dtype)
     for layer_kind in _own_kinds(hf.layers.Layer):
-        _config_told(layer_kind)
-    for kind, name, words in (
+        _convert_config(layer_kind)
+    for kind, name, replacement in (
         (hf.Tensor, "numpy", _numpy),
         (hf.Tensor, "get_shape", _get_shape),
         (hf.Variable, "numpy", _numpy),
@@ -144,11 +129,11 @@ def _replace() -> None:
         (hf.TensorSpec, "__repr__", _repr_of_spec),
         (hf.data.Dataset, "__repr__", _repr_of_dataset),
     ):
-        _said(kind, name, words)
+        _replace_method(kind, name, replacement)
 
 
-def _told(kind: type, name: str, convert: Callable[..., Any], of_owner: bool = False) -> None:
-    """A property whose value programs are told as ``convert`` makes it."""
+def _convert_property(kind: type, name: str, convert: Callable[..., Any], of_owner: bool = False) -> None:
+    """Let programs have the value of a property as ``convert`` makes it."""
     inner = next((vars(owner)[name] for owner in kind.__mro__ if name in vars(owner)), None)
     if not isinstance(inner, property) or inner.fget is None:
         return
@@ -156,27 +141,25 @@ def _told(kind: type, name: str, convert: Callable[..., Any], of_owner: bool = F
 
     def get(self: Any) -> Any:
         value = read(self)
-        if not _is_asked_by_a_program():
+        if not dialect.is_spoken_to(sys._getframe(1)):
             return value
         return convert(self, value) if of_owner else convert(value)
 
     setattr(kind, name, property(get, inner.fset, doc=inner.__doc__))
-    _replaced.append((kind, name))
 
 
-def _said(kind: type, name: str, words: Callable[..., Any]) -> None:
-    """A method that answers by ``words`` where answers are TensorFlow's."""
+def _replace_method(kind: type, name: str, replacement: Callable[..., Any]) -> None:
+    """Let a method be ``replacement`` in TensorFlow's dialect."""
     inner = getattr(kind, name)
-    takes_inner = words in _AROUND
+    takes_inner = replacement in _WRAPPERS
 
     @functools.wraps(inner)
-    def say(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not _on[0]:
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not dialect.is_tensorflow:
             return inner(self, *args, **kwargs)
-        return words(inner, self, *args, **kwargs) if takes_inner else words(self, *args)
+        return replacement(inner, self, *args, **kwargs) if takes_inner else replacement(self, *args)
 
-    setattr(kind, name, say)
-    _replaced.append((kind, name))
+    setattr(kind, name, call)
 
 
 def _shape(value: Any) -> TensorShape:
@@ -193,10 +176,10 @@ def _device(value: str) -> str:
 
 
 def _dtype_of_variable(variable: Any, dtype: Any) -> Any:
-    return np.dtype(dtype).name if _is_kerass(variable) else as_dtype(dtype)
+    return np.dtype(dtype).name if _is_keras_variable(variable) else as_dtype(dtype)
 
 
-def _is_kerass(variable: Any) -> bool:
+def _is_keras_variable(variable: Any) -> bool:
     """Whether it is a weight of a layer, or a metric's: no tf.Variable."""
     return bool(variable._makers)
 
@@ -224,7 +207,7 @@ def _own_kinds(base: type) -> list[type]:
 def _numpy(inner: Any, self: Any) -> Any:
     """A scalar is NumPy's scalar, and arrays may be written to."""
     result = inner(self)
-    if sys._getframe(2).f_globals.get("__name__", "").startswith("hybridflow."):
+    if not dialect.is_spoken_to(sys._getframe(2)):
         return result
     return result.copy() if result.ndim else result[()]
 
@@ -233,11 +216,11 @@ def _get_shape(inner: Any, self: Any) -> Any:
     return _shape(inner(self))
 
 
-_AROUND: tuple[Any, ...] = (_numpy, _get_shape)
+_WRAPPERS: tuple[Any, ...] = (_numpy, _get_shape)
 
 
-def _config_told(kind: type) -> None:
-    """``get_config`` of a class whose result programs are given as Keras writes it."""
+def _convert_config(kind: type) -> None:
+    """Let programs have what ``get_config`` of a class gives as Keras writes it."""
     inner = vars(kind).get("get_config")
     if inner is None:
         return
@@ -245,25 +228,24 @@ def _config_told(kind: type) -> None:
     @functools.wraps(inner)
     def get_config(self: Any) -> Any:
         config = inner(self)
-        return _kerass_config(config) if _is_asked_by_a_program() else config
+        return _keras_config(config) if dialect.is_spoken_to(sys._getframe(1)) else config
 
     setattr(kind, "get_config", get_config)  # noqa: B010
-    _replaced.append((kind, "get_config"))
 
 
-def _kerass_config(config: Any) -> Any:
+def _keras_config(config: Any) -> Any:
     """A configuration with its policy, and what else is described in it, as Keras writes these."""
     result = dict(config)
     if isinstance(result.get("dtype"), str):
         policy = {"name": result["dtype"]}
         result["dtype"] = {"module": "keras", "class_name": "DTypePolicy", "config": policy, "registered_name": None}
-    return {key: kerass_description(value) for key, value in result.items()}
+    return {key: keras_description(value) for key, value in result.items()}
 
 
-def kerass_description(value: Any) -> Any:
+def keras_description(value: Any) -> Any:
     """What describes an object, as Keras writes it: with the module of its class."""
     if isinstance(value, (list, tuple)):
-        return type(value)([kerass_description(one) for one in value]) if type(value) in (list, tuple) else value
+        return type(value)([keras_description(one) for one in value]) if type(value) in (list, tuple) else value
     if not isinstance(value, dict) or "class_name" not in value or "config" not in value:
         return value
     if "registered_name" in value:
@@ -271,7 +253,7 @@ def kerass_description(value: Any) -> Any:
     name, config = value["class_name"], value["config"]
     module = value.get("module") or next((f"keras.{room}" for room in _ROOMS if _is_in(room, name)), None)
     if module == "keras.layers" and isinstance(config, dict):
-        config = _kerass_config(config)
+        config = _keras_config(config)
     return {"module": module, "class_name": name, "config": config, "registered_name": None}
 
 
@@ -330,7 +312,7 @@ def _repr_of_variable(v: Any) -> str:
     value = v._current()
     if isinstance(value, SymbolicTensor):
         return f"<tf.Variable {v.name!r} shape={_shape_text(v.shape)} dtype={v.dtype.name}>"
-    if _is_kerass(v):
+    if _is_keras_variable(v):
         text = str(value.numpy())
         return f"<Variable path={v.path}, shape={_shape_text(v.shape)}, dtype={v.dtype.name}, value={text}>"
     return (

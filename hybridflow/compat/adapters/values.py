@@ -192,6 +192,8 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
     """``tf.convert_to_tensor``."""
     if dtype is None and isinstance(value, (bool, int, float, list, tuple)):
         dtype = dtype_hint
+    if isinstance(value, hf.IndexedSlices):
+        value = value._whole()
     if isinstance(value, hf.Tensor) and dtype is None:
         return value
     if holds_texts(value) or (dtype is not None and as_dtype(dtype) is string):

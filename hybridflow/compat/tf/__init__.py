@@ -30,7 +30,7 @@ from hybridflow.compat.adapters import (  # noqa: F401  # each enters its names
     texts as _texts,
     values as _values,
 )
-from hybridflow.compat.adapters.tensors import answer as _answer
+from hybridflow.compat.adapters.tensors import install as _install
 from hybridflow.compat.tf import (
     absent as _absent,  # noqa: F401
     audio as audio,
@@ -72,7 +72,7 @@ if _TYPE_CHECKING:  # the names of ``tf`` itself, for tools that read this file
 
 
 _show_all()  # TensorFlow's gradients of look-ups are IndexedSlices, however small the table
-_answer()
-_graphs.answer()
+_install()
+_graphs.install()
 __version__ = "2.21.0"
 _names.fill()

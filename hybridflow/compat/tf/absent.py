@@ -44,8 +44,8 @@ not_here(
 not_here(
     "image",
     {
-        "random_jpeg_quality": "there are no encoders; use Pillow",
-        "stateless_random_jpeg_quality": "there are no encoders; use Pillow",
+        "random_jpeg_quality": "draw a quality, and write tf.image.adjust_jpeg_quality",
+        "stateless_random_jpeg_quality": "draw a quality, and write tf.image.adjust_jpeg_quality",
         "extract_glimpse": "write tf.image.crop_and_resize",
         "sample_distorted_bounding_box": "draw a box by tf.random.uniform, and use tf.image.crop_to_bounding_box",
         "stateless_sample_distorted_bounding_box": "draw a box, and use tf.image.crop_to_bounding_box",
@@ -54,9 +54,7 @@ not_here(
 not_here(
     "io",
     {
-        "encode_base64": "there are no tensors of texts; use Python's base64",
-        "decode_base64": "there are no tensors of texts; use Python's base64",
-        "decode_compressed": "there are no tensors of texts; use Python's zlib",
+        "decode_compressed": "use Python's zlib in a tf.py_function",
         "write_graph": "print f.ir() of a tf.function",
         "parse_sequence_example": "use tf.io.parse_single_example with FixedLenSequenceFeature",
         "parse_single_sequence_example": "use tf.io.parse_single_example with FixedLenSequenceFeature",
@@ -113,7 +111,7 @@ not_here(
 not_here(
     "keras.preprocessing",
     {
-        "text": "there are no tensors of texts; turn words into numbers with a dict in Python",
+        "text": "tf.strings and tf.keras.layers.TextVectorization are here",
     },
 )
 not_here(

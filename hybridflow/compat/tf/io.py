@@ -50,10 +50,18 @@ def pixels_of(stage: str, picture: Any, channels: int) -> np.ndarray:
         pixels = np.repeat(array, channels or 1, axis=-1)
         pixels[..., 3:] = 65535  # opaque
         return pixels
+    if channels == 1 and picture.format == "PNG" and picture.mode in ("RGB", "RGBA", "P"):
+        return _gray(np.asarray(picture.convert("RGB")))
     if channels:
         return np.atleast_3d(np.asarray(picture.convert(_MODES[channels])))
     kept = picture.mode if picture.mode in _CHANNELS else "RGBA" if "transparency" in picture.info else "RGB"
     return np.atleast_3d(np.asarray(picture.convert("L" if picture.mode == "1" else kept)))
+
+
+def _gray(array: np.ndarray) -> np.ndarray:
+    """Colours as TensorFlow weighs them for grey where a file is a PNG."""
+    weighed = (array.astype(np.int32) * np.array([299, 587, 114])).sum(-1, keepdims=True) // 1000
+    return np.asarray(np.where(np.ptp(array, -1, keepdims=True) == 0, array[..., :1], weighed), np.uint8)
 
 
 def _frames(picture: Any) -> np.ndarray:
@@ -136,6 +144,17 @@ def is_jpeg(contents: Any, name: str | None = None) -> Any:
     return step(lambda texts: texts.item()[:3] == b"\xff\xd8\xff", [x], [TensorType((), bool_)])[0]
 
 
+@tf_export("io.extract_jpeg_shape", "image.extract_jpeg_shape")
+def extract_jpeg_shape(contents: Any, output_type: Any = "int32", name: str | None = None) -> Any:
+    """``tf.io.extract_jpeg_shape``: height, width and channels."""
+    dtype, x = as_dtype(output_type).dtype, as_strings(contents, "extract_jpeg_shape")
+
+    def sizes(texts: np.ndarray) -> np.ndarray:
+        return np.array(pixels_of("extract_jpeg_shape", opened("extract_jpeg_shape", texts.item()), 0).shape, dtype)
+
+    return step(sizes, [x], [TensorType((3,), dtype)])[0]
+
+
 @tf_export("io.decode_bmp", "image.decode_bmp")
 def decode_bmp(contents: Any, channels: int = 0, name: str | None = None) -> Any:
     """``tf.io.decode_bmp``: [height, width, channels]."""
@@ -179,6 +198,9 @@ def _encoded(stage: str, image: Any, form: str, depths: Sequence[type], **option
     x = operand(image)
     if x.ndim != 3 or x.shape[-1] not in _MODES or x.dtype.type not in depths:
         raise ArgumentError(stage, f"the picture is {x.type}. Expected [height, width, 1, 3 or 4] of bytes.")
+
+    if x.dtype == np.uint16 and x.shape[-1] != 1:
+        raise ArgumentError(stage, f"the picture is {x.type}. With 16 bits, pictures of one channel are written.")
 
     def write(array: np.ndarray) -> Any:
         from PIL import Image

@@ -85,7 +85,7 @@ class QueueBase:
         result: list[Any] = self._elements.popleft()
         return result
 
-    def _taken(self, n: int, at_least: int) -> list[list[Any]]:
+    def _dequeue_rows(self, n: int, at_least: int) -> list[list[Any]]:
         """The first ``n`` elements, when they are there; of a closed queue what is left.  Raises OutOfRangeError where
         a closed queue has fewer than ``at_least``."""
         with self._changed:
@@ -99,27 +99,27 @@ class QueueBase:
             self._changed.notify_all()
         return rows
 
-    def _given(self, parts: list[Any]) -> Any:
+    def _element_of(self, parts: list[Any]) -> Any:
         if self.names:
             return dict(zip(self.names, parts))
         return parts[0] if len(parts) == 1 else parts
 
-    def _together(self, part: tuple[Any, ...]) -> Any:
+    def _batch(self, part: tuple[Any, ...]) -> Any:
         """One part of several elements, with a first axis for them."""
         return hf.stack(list(part))
 
     def dequeue(self, name: str | None = None) -> Any:
         """The first element, when it is there.  Raises OutOfRangeError where the queue is closed and empty."""
-        return self._given(self._taken(1, 1)[0])
+        return self._element_of(self._dequeue_rows(1, 1)[0])
 
     def dequeue_many(self, n: int, name: str | None = None) -> Any:
         """The first ``n`` elements, with a first axis for them, when they are there.  Raises OutOfRangeError where the
         queue is closed and has fewer."""
-        return self._given(list(map(self._together, zip(*self._taken(int(n), int(n))))))
+        return self._element_of(list(map(self._batch, zip(*self._dequeue_rows(int(n), int(n))))))
 
     def dequeue_up_to(self, n: int, name: str | None = None) -> Any:
         """The same; of a closed queue as many of them as there are.  Raises OutOfRangeError where there are none."""
-        return self._given(list(map(self._together, zip(*self._taken(int(n), 1)))))
+        return self._element_of(list(map(self._batch, zip(*self._dequeue_rows(int(n), 1)))))
 
     def size(self, name: str | None = None) -> Any:
         """How many elements there are."""
@@ -152,7 +152,7 @@ class FIFOQueue(QueueBase):
 class PaddingFIFOQueue(FIFOQueue):
     """``tf.queue.PaddingFIFOQueue``: elements that leave together are filled up with zeros to one shape."""
 
-    def _together(self, part: tuple[Any, ...]) -> Any:
+    def _batch(self, part: tuple[Any, ...]) -> Any:
         return _padded([x.numpy() for x in part])
 
 
