@@ -63,6 +63,8 @@ def _before(message: Any) -> str:
 
 def _text(array: np.ndarray, summarize: int | None = None) -> str:
     array = array.astype(np.float32) if is_narrow_float(array.dtype) else array
+    if array.dtype.hasobject and not array.ndim:  # NumPy takes it for another object
+        return repr(array.item())
     return np.array2string(array, threshold=0, edgeitems=3 if summarize is None else max(summarize, 1))
 
 

@@ -674,7 +674,7 @@ def zeros_like(input: Any, dtype: Any = None, name: str | None = None, layout: A
     """``tf.zeros_like``; of texts empty ones."""
     x = operand(input)
     if isinstance(x, hf.strings.StringTensor) and dtype is None:
-        return hf.where(hf.equal(x, x), "", x)
+        return hf.where(hf.equal(x, x), hf.strings.constant(""), x)
     return hf.zeros_like(x, dtype)
 
 
