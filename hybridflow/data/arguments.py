@@ -28,21 +28,21 @@ def integer(name: str, value: Any, method: str, least: int | None = 1) -> int:
     return result
 
 
-def calls(value: Any, method: str) -> int | None:
+def calls(value: object, method: str) -> int | None:
     """``num_parallel_calls``: None, AUTOTUNE or how many."""
     if value is None:
         return None
     return AUTOTUNE if type(value) is int and value == AUTOTUNE else integer("num_parallel_calls", value, method)
 
 
-def called(name: str, value: Any, method: str) -> Callable[..., Any]:
+def called(name: str, value: object, method: str) -> Callable[..., Any]:
     """A function.  Raises ArgumentTypeError for what cannot be called."""
     if not callable(value):
         raise ArgumentTypeError(f"Dataset.{method}", f"{name} is {value!r}, which cannot be called.")
     return value
 
 
-def seeds(seed: Any, method: str) -> tuple[int, ...]:
+def seeds(seed: object, method: str) -> tuple[int, ...]:
     """Where a stream of random numbers starts: of ``seed``, or drawn from the global generator of ``hf.random``."""
     if seed is None:
         with suspended():
@@ -52,7 +52,7 @@ def seeds(seed: Any, method: str) -> tuple[int, ...]:
     return (integer("seed", seed, method, None) % 2**64, 1)
 
 
-def shares(weights: Any, count: int, method: str) -> list[float]:
+def shares(weights: object, count: int, method: str) -> list[float]:
     """Weights of datasets as probabilities.  Raises ArgumentError for other than one each, or negative ones."""
     if weights is None:
         return [1 / count] * count

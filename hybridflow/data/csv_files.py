@@ -75,7 +75,7 @@ class CsvDataset(Dataset):
 
     def __init__(
         self,
-        filenames: Any,
+        filenames: object,
         record_defaults: Sequence[Any],
         compression_type: str | None = None,
         buffer_size: int | None = None,
@@ -103,7 +103,7 @@ class CsvDataset(Dataset):
 
 
 def make_csv_dataset(
-    file_pattern: Any,
+    file_pattern: object,
     batch_size: int,
     column_names: Sequence[str] | None = None,
     column_defaults: Sequence[Any] | None = None,
@@ -203,7 +203,7 @@ class _Named:
         return held if self.label is None else (held, held.pop(self.label))
 
 
-def column(default: Any) -> Column:
+def column(default: object) -> Column:
     """What an entry of ``record_defaults`` says.  A str that is the name of a dtype stands for the dtype."""
     if default is str or (isinstance(default, TextSpec) and default.dtype == "str"):
         return Column(None, None)
@@ -228,7 +228,7 @@ def column(default: Any) -> Column:
     return Column(dtype, first)
 
 
-def _holds_text(value: Any) -> bool:
+def _holds_text(value: object) -> bool:
     return isinstance(value, str) or (isinstance(value, (list, tuple)) and any(isinstance(v, str) for v in value))
 
 
@@ -376,7 +376,7 @@ def _maker(kind: Column, missing: str) -> Callable[[str], Any]:
     return make
 
 
-def _instead(of: Any, default: Any) -> Any:
+def _instead(of: object, default: object) -> Any:
     if default is not None:
         return default
     raise ValueError("it is empty, and there is no default")

@@ -74,7 +74,7 @@ class Dataset(elements.Nested):
 
     @classmethod
     @entered
-    def from_tensor_slices(cls, tensors: Any, name: str | None = None) -> Dataset:
+    def from_tensor_slices(cls, tensors: object, name: str | None = None) -> Dataset:
         """The rows of nested arrays, along their first axes.  Lists are arrays; tuples and dicts are structure.
 
         Arrays that can be written to are copied, once; tensors, locked arrays and read-only memory maps are not.
@@ -86,7 +86,7 @@ class Dataset(elements.Nested):
 
     @classmethod
     @entered
-    def from_tensors(cls, tensors: Any, name: str | None = None) -> Dataset:
+    def from_tensors(cls, tensors: object, name: str | None = None) -> Dataset:
         """One element.
 
         >>> len(hf.data.Dataset.from_tensors(hf.ones((3, 2))))
@@ -99,10 +99,10 @@ class Dataset(elements.Nested):
     def from_generator(
         cls,
         generator: Callable[..., Iterable[Any]],
-        output_types: Any = None,
-        output_shapes: Any = None,
+        output_types: object = None,
+        output_shapes: object = None,
         args: Sequence[Any] | None = None,
-        output_signature: Any = None,
+        output_signature: object = None,
         name: str | None = None,
     ) -> Dataset:
         """What ``generator(*args)`` gives, which is called for each run.
@@ -125,7 +125,7 @@ class Dataset(elements.Nested):
 
     @classmethod
     @entered
-    def range(cls, *args: Any, output_type: Any = "int64", name: str | None = None) -> Dataset:
+    def range(cls, *args: Any, output_type: object = "int64", name: str | None = None) -> Dataset:
         """The numbers of ``range(*args)``.
 
         >>> list(hf.data.Dataset.range(1, 10, 4).as_numpy_iterator())
@@ -141,7 +141,7 @@ class Dataset(elements.Nested):
     @classmethod
     @entered
     def list_files(
-        cls, file_pattern: Any, shuffle: bool | None = None, seed: int | None = None, name: str | None = None
+        cls, file_pattern: object, shuffle: bool | None = None, seed: int | None = None, name: str | None = None
     ) -> Dataset:
         """The names of the files that match a pattern, or any of several, as texts; shuffled anew in each iteration
         unless ``shuffle=False``, then sorted.  Raises ArgumentError where no file matches.
@@ -184,7 +184,7 @@ class Dataset(elements.Nested):
 
     @classmethod
     @entered
-    def zip(cls, *args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
+    def zip(cls, *args: Any, datasets: object = None, name: str | None = None) -> Dataset:
         """Elements of several datasets, nested as they are, as long as all of them have some.
 
         >>> a = hf.data.Dataset.range(3)
@@ -204,7 +204,7 @@ class Dataset(elements.Nested):
     def sample_from_datasets(
         cls,
         datasets: Sequence[Dataset],
-        weights: Any = None,
+        weights: object = None,
         seed: int | None = None,
         stop_on_empty_dataset: bool = False,
         rerandomize_each_iteration: bool = False,
@@ -309,7 +309,7 @@ class Dataset(elements.Nested):
         return self._of(map_filter.Filter(self._node, predicate, call_site("take_while"), ends=True))
 
     @entered
-    def scan(self, initial_state: Any, scan_func: Callable[..., Any], name: str | None = None) -> Dataset:
+    def scan(self, initial_state: object, scan_func: Callable[..., Any], name: str | None = None) -> Dataset:
         """``scan_func(state, element)`` gives the next state and an element.
 
         >>> [x.item() for x in hf.data.Dataset.range(5).scan(0, lambda total, x: (total + x, total + x))]
@@ -365,7 +365,7 @@ class Dataset(elements.Nested):
         )
 
     @entered
-    def reduce(self, initial_state: Any, reduce_func: Callable[..., Any], name: str | None = None) -> Any:
+    def reduce(self, initial_state: object, reduce_func: Callable[..., Any], name: str | None = None) -> Any:
         """The last state, where ``reduce_func(state, element)`` gives the next one.
 
         >>> hf.data.Dataset.range(5).reduce(0, lambda total, x: total + x).item()
@@ -518,8 +518,8 @@ class Dataset(elements.Nested):
     def padded_batch(
         self,
         batch_size: int,
-        padded_shapes: Any = None,
-        padding_values: Any = None,
+        padded_shapes: object = None,
+        padding_values: object = None,
         drop_remainder: bool = False,
         name: str | None = None,
     ) -> Dataset:
@@ -561,7 +561,7 @@ class Dataset(elements.Nested):
 
     @entered
     def ragged_batch(
-        self, batch_size: int, drop_remainder: bool = False, row_splits_dtype: Any = "int64", name: str | None = None
+        self, batch_size: int, drop_remainder: bool = False, row_splits_dtype: object = "int64", name: str | None = None
     ) -> Dataset:
         """Batches of elements whose first extents differ, as ragged tensors; numbers are stacked.
 
@@ -599,8 +599,8 @@ class Dataset(elements.Nested):
         element_length_func: Callable[..., Any],
         bucket_boundaries: Sequence[int],
         bucket_batch_sizes: Sequence[int],
-        padded_shapes: Any = None,
-        padding_values: Any = None,
+        padded_shapes: object = None,
+        padding_values: object = None,
         pad_to_bucket_boundary: bool = False,
         no_padding: bool = False,
         drop_remainder: bool = False,
@@ -946,7 +946,7 @@ class _FromIterator(map_filter.Generated):
         return len(self.dataset) if type(self.dataset).__len__ is not Dataset.__len__ else UNKNOWN
 
 
-def _node_of(value: Any, method: str) -> Node:
+def _node_of(value: object, method: str) -> Node:
     """The node of a dataset.  Raises ArgumentTypeError for anything else."""
     if not isinstance(value, Dataset):
         raise ArgumentTypeError(f"Dataset.{method}", f"{type(value).__name__} is no Dataset: {value!r:.60}.")
@@ -969,15 +969,15 @@ def _prefetched(count: int, value: Dataset) -> Node:
     return Prefetch(_node_of(value, "interleave"), count)
 
 
-def _always(value: int, key: Any) -> int:
+def _always(value: int, key: object) -> int:
     return value
 
 
-def _spread(function: Callable[..., Any], element: Any) -> Any:
+def _spread(function: Callable[..., Any], element: object) -> Any:
     return function(*element) if type(element) is tuple else function(element)
 
 
-def _signature(types: Any, shapes: Any) -> Any:
+def _signature(types: object, shapes: object) -> Any:
     """The TensorSpecs of nested dtypes, and shapes where they are known."""
     leaves, structure = pytree.flatten(types)
     spec = batch.per_leaf(shapes, structure, batch.is_shape)

@@ -67,11 +67,11 @@ class ToDeviceRun(OneSource):
         except Exception as error:
             yield Failure(error)
 
-    def _sent(self, element: Any) -> Any:
+    def _sent(self, element: object) -> Any:
         """The element, with what is on its way in the place of tensors."""
         begun: list[Any] = []
 
-        def send(leaf: Any) -> Any:
+        def send(leaf: object) -> Any:
             begun.append(self._leaf_sent(leaf))
             return begun[-1]
 
@@ -82,7 +82,7 @@ class ToDeviceRun(OneSource):
                 _arrived(leaf)
             raise
 
-    def _leaf_sent(self, leaf: Any) -> Any:
+    def _leaf_sent(self, leaf: object) -> Any:
         if type(leaf) is not Tensor or leaf.device == self.device:
             return leaf
         array = leaf._array
@@ -100,5 +100,5 @@ class ToDeviceRun(OneSource):
         self.ahead.extend(state["ahead"])
 
 
-def _arrived(leaf: Any) -> Any:
+def _arrived(leaf: object) -> Any:
     return wrap(leaf.arrive()) if hasattr(leaf, "arrive") else leaf

@@ -50,7 +50,7 @@ def converted(value: Any, stage: str) -> Any:
     return as_tensor(value, stage) if text is None else text
 
 
-def fresh(element: Any) -> Any:
+def fresh(element: object) -> Any:
     """The element as other objects: what users assign to items of the one is not seen in the other."""
     return mapped(lambda leaf: leaf if not isinstance(leaf, Tensor) or is_text(leaf) else wrap(leaf._array), element)
 
@@ -75,7 +75,7 @@ def size_of(element: Any) -> int:
 def caller(function: Callable[..., Any]) -> Callable[[Any], Any]:
     """``function``, which takes the parts of elements that are tuples as arguments, as a function of the element."""
 
-    def call(element: Any) -> Any:
+    def call(element: object) -> Any:
         return function(*element) if type(element) is tuple else function(element)
 
     return call
@@ -124,7 +124,7 @@ def _arrays(leaves: list[Any], stage: str) -> list[np.ndarray]:
         raise ArgumentTypeError(stage, f"{type(leaves[0]).__name__} cannot be put into a batch.") from None
 
 
-def _array(leaf: Any) -> np.ndarray:
+def _array(leaf: object) -> np.ndarray:
     if isinstance(leaf, Tensor):
         return leaf.numpy()
     raise AttributeError
@@ -188,18 +188,18 @@ def batched(elements: Sequence[Any], stage: str = "Dataset.batch") -> Any:
     return columns(elements, lambda leaves: stacked(leaves, stage), stage)
 
 
-def spec_of(element: Any) -> Any:
+def spec_of(element: object) -> Any:
     """The element with a TensorSpec for each tensor, and a TextSpec for texts."""
     return mapped(_spec_of_leaf, element)
 
 
-def _spec_of_leaf(leaf: Any) -> TextSpec | TensorSpec:
+def _spec_of_leaf(leaf: object) -> TextSpec | TensorSpec:
     if isinstance(leaf, Nested):
         return leaf.element_spec
     return spec_of_text(leaf) if is_text(leaf) else TensorSpec.of(leaf)
 
 
-def mapped_spec(function: Callable[[Any], Any], spec: Any) -> Any:
+def mapped_spec(function: Callable[[Any], Any], spec: object) -> Any:
     """``function`` of each TensorSpec of nested ones."""
     leaves, structure = pytree.flatten(spec)
     return pytree.unflatten(structure, [function(leaf) for leaf in leaves])

@@ -120,7 +120,7 @@ def _described(work: Callable[[Any], Any], content: Any, path: str) -> None:
         raise
 
 
-def packed(element: Any, stage: str = _STAGE) -> bytes:
+def packed(element: object, stage: str = _STAGE) -> bytes:
     """An element as bytes.  Raises ArgumentTypeError for other nesting than tuples and dicts, and for datasets."""
     leaves: list[Any] = []
     nesting = _nested(element, leaves, stage)
@@ -144,7 +144,7 @@ def packed(element: Any, stage: str = _STAGE) -> bytes:
     return bytes(out)
 
 
-def _nested(element: Any, leaves: list[Any], stage: str) -> Any:
+def _nested(element: object, leaves: list[Any], stage: str) -> Any:
     """How an element is nested; its leaves are put into a list."""
     if isinstance(element, Tensor) or is_text(element):
         leaves.append(element)

@@ -91,7 +91,7 @@ class TextLineDataset(Dataset):
 
     def __init__(
         self,
-        filenames: Any,
+        filenames: object,
         compression_type: str | None = None,
         buffer_size: int | None = None,
         num_parallel_reads: int | None = None,
@@ -131,7 +131,7 @@ class TFRecordDataset(Dataset):
 
     def __init__(
         self,
-        filenames: Any,
+        filenames: object,
         compression_type: str | None = None,
         buffer_size: int | None = None,
         num_parallel_reads: int | None = None,
@@ -168,7 +168,7 @@ class FixedLengthRecordDataset(Dataset):
 
     def __init__(
         self,
-        filenames: Any,
+        filenames: object,
         record_bytes: int,
         header_bytes: int | None = None,
         footer_bytes: int | None = None,
@@ -203,7 +203,7 @@ class NumpyDataset(Dataset):
     [[0, 1], [2, 3]]
     """
 
-    def __init__(self, filenames: Any) -> None:
+    def __init__(self, filenames: object) -> None:
         nodes: list[Node] = [TableNode(table_of(path)) for path in paths_of(filenames, "NumpyDataset")]
         self._made = nodes[0] if len(nodes) == 1 else Concatenate(nodes)
 
@@ -298,14 +298,14 @@ def _unpacked(data: bytes) -> bytes:
             return b"".join(parts)
 
 
-def compression(kind: Any, stage: str) -> str | None:
+def compression(kind: object, stage: str) -> str | None:
     """What ``compression_type`` says.  Raises ArgumentError for other kinds."""
     if kind not in _COMPRESSION:
         raise ArgumentError(stage, f"compression_type is {kind!r}; it must be 'GZIP', 'ZLIB' or ''.")
     return kind
 
 
-def of_files(filenames: Any, reader: Reader, reads: Any, stage: str) -> Node:
+def of_files(filenames: object, reader: Reader, reads: object, stage: str) -> Node:
     """The elements of files, one after another or several at a time, which take turns."""
     calls = arguments.calls(reads, stage)
     if calls is None and not isinstance(filenames, Dataset):
@@ -323,5 +323,5 @@ class _OfOne:
     def __init__(self, reader: Reader, stage: str) -> None:
         self.reader, self.stage = reader, stage
 
-    def __call__(self, path: Any) -> Dataset:
+    def __call__(self, path: object) -> Dataset:
         return Dataset._of(Files(paths_of(path, self.stage), self.reader))

@@ -44,7 +44,7 @@ class Windows(Node):
         self.source, self.key_of, self.reduce, self.size_of = source, key_of, reduce, size_of
         self.dataset, self.node_of, self.text = dataset, node_of, text
 
-    def key(self, element: Any) -> int:
+    def key(self, element: object) -> int:
         arguments = element if type(element) is tuple else (element,)
         return int(_described(self.key_of, arguments, self.text))
 
@@ -148,7 +148,7 @@ class UniqueRun(OneSource):
                 yield element
 
 
-def _key(element: Any) -> Any:
+def _key(element: object) -> Any:
     """What equal elements have in common: shapes, dtypes, and values; 0.0 is -0.0 there."""
     leaves, structure = pytree.flatten(element)
     arrays = [array_of(leaf) for leaf in leaves]
@@ -182,7 +182,7 @@ class Resampled(Node):
             return elements.spec_of(self.classed(element)), self.source.spec()
         raise ArgumentError("Dataset.rejection_resample", "there is no element, so it is unknown which classes are.")
 
-    def classed(self, element: Any) -> Any:
+    def classed(self, element: object) -> Any:
         arguments = element if type(element) is tuple else (element,)
         return elements.converted(_described(self.class_of, arguments, self.text), "Dataset.rejection_resample")
 

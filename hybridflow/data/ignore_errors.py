@@ -23,7 +23,7 @@ class _Skipped(elements.Nested):
 class _Tolerant:
     """A function that gives ``instead`` where it raises."""
 
-    def __init__(self, function: Callable[..., Any], instead: Any, is_told: bool, text: str) -> None:
+    def __init__(self, function: Callable[..., Any], instead: object, is_told: bool, text: str) -> None:
         self.function, self.instead, self.is_logged, self.text = function, instead, is_told, text
 
     def __call__(self, *args: Any) -> Any:

@@ -133,7 +133,7 @@ class NumpyIterator:
         return mapped(_numpy, next(self._elements))
 
 
-def _numpy(leaf: Any) -> Any:
+def _numpy(leaf: object) -> Any:
     if not hasattr(leaf, "numpy"):  # a dataset
         return leaf
     array = leaf.numpy()

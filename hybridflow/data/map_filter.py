@@ -55,7 +55,7 @@ class Map(Node):
         return self.source.rest()
 
 
-def spec_of_result(result: Any, spec: Any, element: Any) -> Any:
+def spec_of_result(result: object, spec: object, element: object) -> Any:
     """The spec of what a function made of one element: what has as many rows as a batch of any size has any number."""
     leaves, structure = pytree.flatten(result)
     specs = pytree.flatten(spec)[0]
@@ -66,7 +66,7 @@ def spec_of_result(result: Any, spec: Any, element: Any) -> Any:
     return pytree.unflatten(structure, open_)
 
 
-def applied(function: Function, element: Any, text: str) -> Any:
+def applied(function: Function, element: object, text: str) -> Any:
     """What a function makes of an element, as an element.  Errors say which function it was."""
     try:
         mapped = function(*element) if type(element) is tuple else function(element)
@@ -155,7 +155,7 @@ class FilterRun(Stepwise):
 class Scan(Node):
     """``function(state, element)`` gives the next state and an element."""
 
-    def __init__(self, source: Node, initial: Any, function: Function, text: str) -> None:
+    def __init__(self, source: Node, initial: object, function: Function, text: str) -> None:
         self.source, self.initial, self.function, self.text = source, initial, function, text
 
     def runner(self) -> PipelineIterator:
@@ -211,7 +211,7 @@ class Interleave(Node):
         self.source, self.function, self.cycle, self.block = source, function, cycle, block
         self.node_of, self.text, self.ahead = node_of, text, ahead
 
-    def made(self, element: Any) -> Node:
+    def made(self, element: object) -> Node:
         """The node of the dataset that the function makes."""
         try:
             return self.node_of(self.function(*element) if type(element) is tuple else self.function(element))
@@ -231,7 +231,7 @@ class Interleave(Node):
 class Slot:
     """One of the datasets that take turns: of which element it was made, its run, and its elements."""
 
-    def __init__(self, node: Interleave, element: Any, state: State | None = None) -> None:
+    def __init__(self, node: Interleave, element: object, state: State | None = None) -> None:
         self.element = element
         self.runner = node.made(element).runner()
         if state is not None:
@@ -273,7 +273,7 @@ class InterleaveRun(OneSource):
             self.slots = [None] * self.node.cycle  # ends their threads
             self.spares.clear()
 
-    def _filled(self, sources: Any) -> bool:
+    def _filled(self, sources: object) -> bool:
         """Put a dataset at an empty place, or go on to the next place.  Returns whether there is any dataset."""
         self._make(sources)
         if self.spares:
@@ -318,7 +318,7 @@ class InterleaveRun(OneSource):
 class Generated(Node):
     """What a function gives that is called anew for each run; ``spec_`` is what its elements must be, if known."""
 
-    def __init__(self, make: Callable[[], Any], spec: Any = None, stage: str = "Dataset.from_generator") -> None:
+    def __init__(self, make: Callable[[], Any], spec: object = None, stage: str = "Dataset.from_generator") -> None:
         self.make, self.wanted, self.stage = make, spec, stage
 
     def runner(self) -> PipelineIterator:
@@ -364,13 +364,13 @@ class GeneratedRun(PipelineIterator):
                 iterator.close()
 
 
-def checker(spec: Any, stage: str) -> Callable[[Any], Any]:
+def checker(spec: object, stage: str) -> Callable[[Any], Any]:
     """A function that makes elements of values, and raises where they do not fit the spec."""
     if spec is None:
         return lambda value: elements.converted(value, stage)
     leaves, structure = pytree.flatten(spec)
 
-    def check(value: Any) -> Any:
+    def check(value: object) -> Any:
         try:
             parts = pytree.flatten_up_to(structure, value, "the element")
         except ValueError as error:
@@ -382,7 +382,7 @@ def checker(spec: Any, stage: str) -> Callable[[Any], Any]:
     return check
 
 
-def fitted(path: str, value: Any, spec: TensorSpec | TextSpec, stage: str) -> Any:
+def fitted(path: str, value: object, spec: TensorSpec | TextSpec, stage: str) -> Any:
     """A value as a tensor of the spec's dtype.  Raises ShapeError for another shape, an error of dtypes for others."""
     if isinstance(spec, TextSpec):
         return _fitted_text(path, value, spec, stage)
@@ -393,7 +393,7 @@ def fitted(path: str, value: Any, spec: TensorSpec | TextSpec, stage: str) -> An
     return tensor
 
 
-def _fitted_text(path: str, value: Any, spec: TextSpec, stage: str) -> Any:
+def _fitted_text(path: str, value: object, spec: TextSpec, stage: str) -> Any:
     text = text_of(value, stage)
     actual = elements.spec_of(elements.converted(value, stage)) if text is None else spec_of_text(text)
     if text is None or actual.dtype != spec.dtype or not spec.accepts_shape(actual.shape):

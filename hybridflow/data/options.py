@@ -41,7 +41,7 @@ class Options:
         for name in (*self._GROUPS, "experimental_warm_start", "framework_type"):
             object.__setattr__(self, name, SimpleNamespace())
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if name not in vars(self):
             raise ArgumentError("Options", f"there is no option {name}; there are {', '.join(sorted(vars(self)))}.")
         object.__setattr__(self, name, value)

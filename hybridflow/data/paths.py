@@ -21,7 +21,7 @@ def paths_of(filenames: Any, stage: str) -> list[str]:
     return result
 
 
-def matching(pattern: Any, stage: str) -> list[str]:
+def matching(pattern: object, stage: str) -> list[str]:
     """The sorted names of the files that match a pattern, or any of several.  Raises ArgumentError for none."""
     paths: set[str] = set()
     for one in paths_of(pattern, stage):

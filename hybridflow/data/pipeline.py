@@ -141,7 +141,7 @@ class PipelineIterator:
         """For subclasses: what is to be done once the fields of the state are set."""
 
 
-def _saved_field(value: Any) -> Any:
+def _saved_field(value: object) -> Any:
     """A field as part of a state, which stays what it is while the run goes on."""
     if isinstance(value, PipelineIterator):
         return value.state()

@@ -37,12 +37,12 @@ class Sent:
         self.array = array
 
 
-def sent(element: Any) -> Any:
+def sent(element: object) -> Any:
     """An element that can be pickled."""
     return elements.mapped(lambda leaf: Sent(leaf.numpy()) if isinstance(leaf, Tensor) else leaf, element)
 
 
-def received(element: Any) -> Any:
+def received(element: object) -> Any:
     """What ``sent`` was given."""
     return elements.mapped(lambda leaf: wrap(leaf.array) if isinstance(leaf, Sent) else leaf, element)
 
@@ -99,7 +99,7 @@ def _begin(_: int, function: Callable[..., Any], text: str) -> None:
     _there.append((function, text))
 
 
-def _applied_there(element: Any) -> Any:
+def _applied_there(element: object) -> Any:
     function, text = _there[-1]
     return sent(applied(function, received(element), text))
 
@@ -125,7 +125,7 @@ class _Task:
 
     __slots__ = ("element", "future")
 
-    def __init__(self, element: Any) -> None:
+    def __init__(self, element: object) -> None:
         self.element = element
         self.future: concurrent.futures.Future[Any] = concurrent.futures.Future()
 

@@ -70,5 +70,5 @@ class RebatchRun(Stepwise):
         return pytree.unflatten(structure, map(leaf_of, whole))
 
 
-def _length(batch: Any) -> int:
+def _length(batch: object) -> int:
     return int(rows_of_batch(pytree.flatten(batch)[0])[0].shape[0])

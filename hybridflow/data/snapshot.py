@@ -39,7 +39,7 @@ class Writer:
     ``shard_of`` gives the number of the file that an element goes to.  Raises OSError where that fails.
     """
 
-    def __init__(self, path: str, compression: Any, shard_of: Callable[[Any], Any] | None, stage: str) -> None:
+    def __init__(self, path: str, compression: object, shard_of: Callable[[Any], Any] | None, stage: str) -> None:
         if compression not in (*_PLAIN, _PACKED):
             raise ArgumentError(stage, f"compression is {compression!r}; it must be None or 'GZIP'.")
         self.folder, self.shard_of, self.stage = Path(path), shard_of, stage
@@ -53,7 +53,7 @@ class Writer:
         self._token = self._beside.stem  # files of others in the folder have other names
         _drop_left(self.folder)
 
-    def add(self, element: Any) -> None:
+    def add(self, element: object) -> None:
         """Write an element.  Raises ShapeError where it is of another structure, rank or dtype than the others."""
         spec = elements.spec_of(element)
         if self._spec != spec:

@@ -78,7 +78,7 @@ def text_of(value: Any, stage: str) -> Any:
     return locked(np.array(value, object), stage)
 
 
-def _first(value: Any) -> Any:
+def _first(value: object) -> Any:
     while isinstance(value, list) and value:
         value = value[0]
     return value
@@ -108,7 +108,7 @@ def _kind(text: Any) -> str:
     return next((name for name, kind in KINDS.items() if isinstance(text, kind)), type(text).__name__)
 
 
-def array_of(leaf: Any) -> np.ndarray:
+def array_of(leaf: object) -> np.ndarray:
     """The values of a leaf as an array."""
     if type(leaf) is StringTensor:
         return leaf.texts

@@ -102,7 +102,7 @@ class ZippedTables(Table):
         return pytree.unflatten(self.structure, [table.spec() for table in self.tables])
 
 
-def rows_of(value: Any) -> Table:
+def rows_of(value: object) -> Table:
     """The rows of nested arrays.  Raises ShapeError where they differ in number or there are none."""
     stage = "Dataset.from_tensor_slices"
     parts, structure = _parts(value)
@@ -117,7 +117,7 @@ def rows_of(value: Any) -> Table:
     return ArrayTable(arrays, structure)
 
 
-def one_row(value: Any) -> Table:
+def one_row(value: object) -> Table:
     """Nested arrays as one element."""
     parts, structure = _parts(value)
     return ArrayTable([resident(part, "Dataset.from_tensors")[None] for part in parts], structure)
@@ -130,7 +130,7 @@ class _FullTable:
         self.value = value
 
 
-def _full_table(value: Any) -> Any:
+def _full_table(value: object) -> Any:
     """A nested value whose lists are leaves."""
     if isinstance(value, list) or type(value) is StringTensor:
         return _FullTable(value)
@@ -141,13 +141,13 @@ def _full_table(value: Any) -> Any:
     return value
 
 
-def _parts(value: Any) -> tuple[list[Any], pytree.Structure]:
+def _parts(value: object) -> tuple[list[Any], pytree.Structure]:
     """The arrays of a nested value, and their structure."""
     leaves, structure = pytree.flatten(_full_table(value))
     return [leaf.value if type(leaf) is _FullTable else leaf for leaf in leaves], structure
 
 
-def resident(value: Any, stage: str) -> np.ndarray:
+def resident(value: object, stage: str) -> np.ndarray:
     """A value as an array that nobody writes to: arrays that can be written to are copied, once."""
     if type(value) is np.ndarray or isinstance(value, np.memmap):
         array = np.asarray(value)
@@ -157,7 +157,7 @@ def resident(value: Any, stage: str) -> np.ndarray:
     return as_tensor(value, stage).numpy() if text is None else array_of(text)
 
 
-def _is_locked(array: Any) -> bool:
+def _is_locked(array: object) -> bool:
     """Whether neither an array nor one that it is a view of can be written to."""
     while isinstance(array, np.ndarray):
         if array.flags.writeable:

@@ -88,7 +88,7 @@ def encode_example(features: Mapping[str, Any]) -> bytes:
     return delimited(1, b"".join(entries))
 
 
-def encoded(name: str, value: Any) -> bytes:
+def encoded(name: str, value: object) -> bytes:
     """A feature's bytes.  Raises ArgumentTypeError, which has its name, for a value of neither texts nor numbers."""
     if isinstance(value, (str, bytes)):
         value = [value]
@@ -187,7 +187,7 @@ def parse_example(serialized: Sequence[bytes], features: Mapping[str, Any]) -> d
     return batched(some, _STAGE)
 
 
-def _tensor(name: str, held: tuple[int, Any] | None, kind: Any) -> Any:
+def _tensor(name: str, held: tuple[int, Any] | None, kind: object) -> Any:
     if not isinstance(kind, (FixedLenFeature, VarLenFeature, FixedLenSequenceFeature)):
         raise ArgumentTypeError(_STAGE, f"{name} is {kind!r}; give a FixedLenFeature or VarLenFeature.")
     text = KINDS.get(getattr(kind.dtype, "__name__", kind.dtype))

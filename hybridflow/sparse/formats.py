@@ -51,7 +51,7 @@ def _fits_int32(extent: Any) -> bool:
     return not isinstance(extent, int) or extent <= np.iinfo(np.int32).max
 
 
-def _indices(stage: str, value: Any, name: str, ndim: int, bounds: Sequence[Any]) -> Tensor:
+def _indices(stage: str, value: object, name: str, ndim: int, bounds: Sequence[Any]) -> Tensor:
     x = as_tensor(value, stage)
     if not x.size and isinstance(value, (list, tuple)):
         x = cast(x, default_int)
@@ -62,14 +62,14 @@ def _indices(stage: str, value: Any, name: str, ndim: int, bounds: Sequence[Any]
     return x if x.dtype == dtypes.int32 and all(_fits_int32(n) for n in bounds) else cast(x, default_int)
 
 
-def _values(stage: str, value: Any, indices: Tensor) -> Tensor:
+def _values(stage: str, value: object, indices: Tensor) -> Tensor:
     values = as_strings(value, stage) if holds_texts(value) else as_tensor(value, stage)
     if values.ndim != 1 or values.shape != indices.shape[:1]:
         raise ShapeError(stage, f"values are {values.type} for indices {indices.type}. Expected one for each index.")
     return values
 
 
-def _outline(stage: str, shape: Any, ndim: int | None) -> Tensor:
+def _outline(stage: str, shape: object, ndim: int | None) -> Tensor:
     """A tensor without elements that says a shape."""
     extents = to_shape(shape, stage)
     if not extents or (ndim is not None and len(extents) != ndim):
@@ -102,7 +102,7 @@ class SparseBase:
         """The number of entries, those that are 0 and those at one place included."""
         return self.values.shape[-1]
 
-    def with_values(self, values: Any) -> Any:
+    def with_values(self, values: object) -> Any:
         """The tensor with the same indices and other values.
 
         Args:
@@ -138,14 +138,14 @@ class SparseBase:
         return self.replaced(negative(self.values))
 
     @entered
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: object) -> Any:
         """Products of the entries with a number, or with the elements of a dense tensor at their places."""
         return self._scaled("sparse multiply", multiply, other)
 
     __rmul__ = __mul__
 
     @entered
-    def __truediv__(self, other: Any) -> Any:
+    def __truediv__(self, other: object) -> Any:
         """Quotients of the entries and a number, or the elements of a dense tensor at their places."""
         return self._scaled("sparse divide", divide, other)
 
@@ -175,19 +175,19 @@ class SparseBase:
     __radd__ = __add__
 
     @entered
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: object) -> Any:
         """The difference: sparse, or dense where one is dense."""
         return self._joined(-other) if isinstance(other, SparseBase) else subtract(*self._dense("sparse add", other))
 
     @entered
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: object) -> Any:
         matrix, dense = self._dense("sparse add", other)
         return subtract(dense, matrix)
 
-    def _joined(self, other: Any) -> Any:
+    def _joined(self, other: object) -> Any:
         raise NotImplementedError
 
-    def _dense(self, stage: str, other: Any) -> tuple[Tensor, Tensor]:
+    def _dense(self, stage: str, other: object) -> tuple[Tensor, Tensor]:
         dense = as_tensor(other, stage)
         if tuple(dense.shape) != self.shape:
             raise ShapeError(stage, f"{self!r} and {dense.type}. Expected equal shapes.")
@@ -207,7 +207,7 @@ def made(kind: type, **parts: Any) -> Any:
     return result
 
 
-def _operand(matrix: SparseBase, other: Any) -> Tensor:
+def _operand(matrix: SparseBase, other: object) -> Tensor:
     """What a matrix is multiplied with from the right, in the dtype of the product."""
     stage = "sparse matmul"
     if isinstance(other, SparseBase):
@@ -273,7 +273,7 @@ class COO(SparseBase):
     outline: Tensor
 
     @entered
-    def __init__(self, indices: Any, values: Any, dense_shape: Any) -> None:
+    def __init__(self, indices: object, values: object, dense_shape: object) -> None:
         stage = "COO"
         outline = _outline(stage, dense_shape, None)
         at = as_tensor(indices, stage)
@@ -400,7 +400,7 @@ class COO(SparseBase):
     def T(self) -> COO:
         return self.transpose()
 
-    def sum(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+    def sum(self, axis: object = None, keepdims: bool = False) -> Tensor:
         """The sums of elements along axes, as a dense tensor, in the dtype that ``hf.sum`` has.
 
         Args:
@@ -427,11 +427,11 @@ class COO(SparseBase):
         kept = [1 if k in axes else extent for k, extent in enumerate(self.shape) if keepdims or k not in axes]
         return reshape_to(total, tuple(kept))
 
-    def __matmul__(self, other: Any) -> Tensor:
+    def __matmul__(self, other: object) -> Tensor:
         x = _operand(self, other)
         return coo_product(self.coordinate(0), self.coordinate(1), cast(self.values, x.dtype), self.shape[0], x)
 
-    def __rmatmul__(self, other: Any) -> Tensor:
+    def __rmatmul__(self, other: object) -> Tensor:
         return _from_left(self, other)
 
     def _joined(self, other: Any) -> COO:
@@ -479,7 +479,7 @@ class CSR(SparseBase):
     outline: Tensor
 
     @entered
-    def __init__(self, indptr: Any, indices: Any, values: Any, shape: Any) -> None:
+    def __init__(self, indptr: object, indices: object, values: object, shape: object) -> None:
         stage = "CSR"
         outline = _outline(stage, shape, 2)
         rows, across = outline.shape[:-1]
@@ -544,11 +544,11 @@ class CSR(SparseBase):
     def T(self) -> CSR:
         return self.transpose()
 
-    def sum(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+    def sum(self, axis: object = None, keepdims: bool = False) -> Tensor:
         """The sums of elements along axes, as a dense tensor: see ``COO.sum``."""
         return self.to_coo().sum(axis, keepdims)
 
-    def __getitem__(self, key: Any) -> CSR:
+    def __getitem__(self, key: object) -> CSR:
         """Rows from one to another: a slice of step 1.  Raises TraceError in a compiled function, where the number of
         entries is not known."""
         stage = "CSR"
@@ -569,14 +569,14 @@ class CSR(SparseBase):
         result: CSR = made(CSR, indptr=splits - begin, indices=columns, values=values, outline=outline)
         return result
 
-    def __matmul__(self, other: Any) -> Tensor:
+    def __matmul__(self, other: object) -> Tensor:
         x = _operand(self, other)
         return csr_product(self.indptr, self.indices, cast(self.values, x.dtype), x)
 
-    def __rmatmul__(self, other: Any) -> Tensor:
+    def __rmatmul__(self, other: object) -> Tensor:
         return _from_left(self, other)
 
-    def _joined(self, other: Any) -> CSR:
+    def _joined(self, other: object) -> CSR:
         return (self.to_coo() + other).to_csr()
 
     def to_scipy(self) -> Any:

@@ -30,7 +30,7 @@ from hybridflow.sparse.products import dots, summed
 Sparse = COO | CSR
 
 
-def _sparse(stage: str, value: Any, what: str = "the operand") -> Any:
+def _sparse(stage: str, value: object, what: str = "the operand") -> Any:
     if not isinstance(value, SparseBase):
         raise ArgumentTypeError(stage, f"{what} is a {type(value).__name__}. Expected a COO or CSR tensor.")
     return value
@@ -156,7 +156,7 @@ def matmul(a: Any, b: Any) -> Tensor:
 
 
 @entered
-def sparse_dense_matmul(sp_a: Any, b: Any, adjoint_a: bool = False, adjoint_b: bool = False) -> Tensor:
+def sparse_dense_matmul(sp_a: object, b: object, adjoint_a: bool = False, adjoint_b: bool = False) -> Tensor:
     """The product of a sparse and a dense matrix, under TensorFlow's name and arguments.
 
     Args:
@@ -180,7 +180,7 @@ def sparse_dense_matmul(sp_a: Any, b: Any, adjoint_a: bool = False, adjoint_b: b
     return matmul(_adjoint(sp_a) if adjoint_a else sp_a, _adjoint(b) if adjoint_b else b)
 
 
-def _adjoint(x: Any) -> Any:
+def _adjoint(x: object) -> Any:
     if isinstance(x, SparseBase):
         turned = x.transpose()  # type: ignore[attr-defined]
         return turned.replaced(conj(turned.values)) if dtypes.is_complex(x.dtype) else turned
@@ -189,7 +189,7 @@ def _adjoint(x: Any) -> Any:
 
 
 @entered
-def sddmm(pattern: SparseBase, x: Any, y: Any) -> Any:
+def sddmm(pattern: SparseBase, x: object, y: object) -> Any:
     """Sampled dense-dense product: the elements of ``x @ y.T`` at the entries of a sparse matrix.
 
     The whole product is never made.
@@ -388,7 +388,7 @@ def reduce_min(x: SparseBase, axis: AxisLike = -1) -> Tensor:
     return _extreme("sparse.reduce_min", x, axis, segment_min)
 
 
-def _extreme(stage: str, x: Any, axis: Any, fold: Callable[..., Any]) -> Tensor:
+def _extreme(stage: str, x: object, axis: object, fold: Callable[..., Any]) -> Tensor:
     coo = _sparse(stage, x).to_coo()
     along = type_rules.axis(stage, coo.outline.type.with_shape(coo.shape), axis)
     left = [k for k in range(coo.ndim) if k != along]
@@ -420,7 +420,7 @@ def add(a: SparseBase | ArrayLike, b: SparseBase | ArrayLike) -> Any:
 
 
 @entered
-def multiply(x: Any, y: Any) -> Any:
+def multiply(x: object, y: object) -> Any:
     """Products of the entries with the elements of a dense tensor at their places.
 
     Args:
@@ -442,7 +442,7 @@ def multiply(x: Any, y: Any) -> Any:
 
 
 @entered
-def concat(axis: Any, sp_inputs: Any) -> Any:
+def concat(axis: object, sp_inputs: object) -> Any:
     """Sparse tensors joined along an axis.
 
     Args:
@@ -492,7 +492,7 @@ def concat(axis: Any, sp_inputs: Any) -> Any:
 
 
 @entered
-def eye(num_rows: Any, num_columns: Any = None, dtype: DTypeLike | None = None) -> COO:
+def eye(num_rows: object, num_columns: object = None, dtype: DTypeLike | None = None) -> COO:
     """The identity matrix.
 
     Args:
