@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -53,7 +54,8 @@ def _ascii(name: str) -> Callable[[bytes, str], bytes]:
             return getattr(text, name)()
         if encoding.lower() != "utf-8":
             raise ArgumentError(f"strings.{name}", f"only utf-8 or '' (no encoding) is supported, not {encoding!r}.")
-        return regex.bytes_of(getattr(regex.text_of(text), name)())
+        changed: str = getattr(text.decode("utf-8", "replace"), name)()
+        return changed.encode()
 
     return change
 
@@ -158,6 +160,7 @@ def _check_unit(stage: str, unit: object) -> None:
 @entered
 def substr(input: Any, pos: Any, len: Any, unit: str = "BYTE", name: str | None = None) -> Any:
     """Part of each text: ``len`` bytes or characters from ``pos`` on, which counts from the end where it is negative.
+    All that follow are in it where ``len`` is negative.
 
     Args:
         input: a tensor of texts, texts of Python or NumPy, or a ragged tensor of texts.
@@ -207,7 +210,7 @@ def _part(text: bytes, at: int, count: int, unit: str, number: int) -> bytes:
     if at > total or at < -total:
         raise IndexRangeError("strings.substr", f"pos {at} out of range for string at index {number}.")
     start = at if at >= 0 else total + at
-    end = min(start + max(count, 0), total)
+    end = min(start + count, total) if count >= 0 else total
     return text[places[start] : places[end]]
 
 
@@ -464,9 +467,18 @@ def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = No
     most = -1 if maxsplit is None else int(maxsplit)
 
     def parts(text: bytes) -> list[bytes]:
-        return text.split(between or None, most)
+        return text.split(between, most) if between else _words(text, most)
 
     return _split_rows(stage, input, parts, [string])[0]
+
+
+def _words(text: bytes, most: int) -> list[bytes]:
+    """A text split at white space; with ``most`` above 0 so often, and then the rest, though it be empty."""
+    if most <= 0:
+        return text.split()
+    parts = text.split(None, most)
+    rest = parts.pop() if len_(parts) > most else b""
+    return [*parts, rest] if len_(parts) == most else parts
 
 
 @entered
@@ -797,19 +809,21 @@ def as_string(
         raise ArgumentError(stage, f"Fill string must be one or fewer characters, not {fill!r}.")
     if holds_texts(input):
         x: Any = as_strings(input, stage)
-        return mapped(stage, lambda text: _fill_up(text.decode("utf-8", "surrogateescape"), width, fill), x)
+        return mapped(stage, lambda text: text.ljust(width) if fill == "-" else text.rjust(width), x)
     x = as_tensor(input, stage)
     how = "e" if scientific else "g" if shortest else "f"
 
     def number(value: Any) -> str:
         if isinstance(value, bool):
-            return _fill_up("true" if value else "false", width, "").decode()
+            return "true" if value else "false"
         if isinstance(value, complex):
             return f"({one(value.real)},{one(value.imag)})"
         return one(value)
 
     def one(value: Any) -> str:
-        flag, size = {"": "", "0": "0", "-": "-", "+": "+", " ": " "}.get(fill, ""), f"{width}" if width > 0 else ""
+        flag, size = fill if fill in "0-+ " else "", f"{width}" if width > 0 else ""
+        if flag == "0" and not math.isfinite(value):
+            flag = ""  # as printf has it
         if isinstance(value, int):
             return f"%{flag}{size}d" % value
         digits = f".{precision}" if precision > -1 else ""
@@ -826,10 +840,6 @@ def as_string(
         return outcome.reshape(values.shape)
 
     return step(run, [x], [TensorType(tuple(x.shape), string)])[0]
-
-
-def _fill_up(text: str, width: int, fill: str) -> bytes:
-    return regex.bytes_of(text.rjust(width) if width > 0 and fill != "-" else text.ljust(max(width, 0)))
 
 
 def _hash_buckets(stage: str, function: Callable[[bytes], int], input: Any, num_buckets: Any) -> Any:
@@ -951,6 +961,13 @@ def format(template: Any, inputs: Any, placeholder: str = "{}", summarize: int =
     return step(run, tensors, [TensorType((), string)])[0]
 
 
+def _number_text(number: np.ndarray) -> str:
+    """A float with few digits if these say what it is, else with as many as it takes."""
+    value, digits = number.item(), (15, 17) if number.dtype == np.float64 else (6, 9)
+    text = f"{value:.{digits[0]}g}"
+    return text if number.dtype.type(text) == number or value != value else f"{value:.{digits[1]}g}"
+
+
 def _summary_of(array: np.ndarray, most: int) -> str:
     """An array as TensorFlow's runtime prints it."""
     if not array.ndim:
@@ -959,7 +976,7 @@ def _summary_of(array: np.ndarray, most: int) -> str:
             return f'"{regex.text_of(value)}"'
         if isinstance(value, bool):
             return "1" if value else "0"
-        return f"{value:g}" if isinstance(value, float) else str(value)
+        return _number_text(array) if isinstance(value, float) else str(value)
     rows = [_summary_of(row if isinstance(row, np.ndarray) else np.asarray(row, array.dtype), most) for row in array]
     if most >= 0 and len_(rows) > 2 * most:
         rows = [*rows[:most], "...", *rows[len_(rows) - most :]]

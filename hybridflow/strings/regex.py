@@ -29,6 +29,9 @@ _BLOCKS = {
 }  # fmt: skip
 
 
+_SPACES = "\\t\\n\\f\\r "
+
+
 def text_of(value: bytes) -> str:
     """Bytes as a text; those that are no UTF-8 come back by ``bytes_of``."""
     return value.decode("utf-8", "surrogateescape")
@@ -88,6 +91,11 @@ def _converted(pattern: str) -> str:
                 end = len(pattern) if end < 0 else end
                 out.append(re.escape(pattern[at + 2 : end]))
                 at = end + 2
+                continue
+            if following in ("s", "S"):  # without the vertical tab, which Python has among them
+                inside = _SPACES if following == "s" else _complement(_SPACES)
+                out.append(inside if in_class else f"[{'' if following == 's' else '^'}{_SPACES}]")
+                at += 2
                 continue
             if following.isdigit() and following != "0":
                 raise re.error(f"invalid escape sequence: \\{following}")

@@ -142,3 +142,22 @@ def test_texts_are_printed_as_tensorflow_does(tmp_path: Path) -> None:
     tf.print("a", tf.constant("b"), tf.constant(["x", "\u00e9"]), output_stream=address)
     tf.function(lambda x: tf.print(x, output_stream=address))(tf.constant("alone"))
     assert (tmp_path / "out").read_text("utf-8") == 'a "b" ["x" "\u00e9"]\nalone\n'
+
+
+def test_corners_of_functions_of_texts() -> None:
+    """TensorFlow's answers, found by comparing random texts."""
+    s, inf = tf.strings, float("inf")
+    assert s.regex_replace("a \t\n\v", r"\s", "_").numpy() == b"a___\v"
+    assert s.regex_replace("a \v", r"[\S]", "_").numpy() == b"_ _"
+    assert s.split(["a", "a b ", " a  b c"], maxsplit=1).to_list() == [[b"a", b""], [b"a", b"b "], [b"a", b"b c"]]
+    assert s.substr("hello", 1, -1).numpy() == b"ello"
+    assert s.as_string([inf, -inf, 1.0], width=12, fill="0").numpy().tolist() == [
+        b"         inf",
+        b"        -inf",
+        b"00001.000000",
+    ]
+    assert s.as_string([True], width=6).numpy().tolist() == [b"true"]
+    assert s.as_string(["\u00e9"], width=4).numpy().tolist() == ["  \u00e9".encode()]
+    assert s.upper(b"a\xff\xed\xa0\x80", encoding="utf-8").numpy() == b"A" + 4 * b"\xef\xbf\xbd"
+    assert s.format("{}", tf.constant(1 / 3)).numpy() == b"0.333333343"
+    assert s.format("{}", tf.constant([0.1, 1e-5])).numpy() == b"[0.1 1e-05]"
