@@ -77,6 +77,8 @@ def get(identifier: Any) -> Optimizer:
     """
     if isinstance(identifier, (str, dict)):
         identifier = identified(_KINDS, identifier, "optimizers", "an optimizer")
+    elif hasattr(identifier, "as_optimizer"):  # of TensorFlow 1
+        identifier = identifier.as_optimizer()
     if not isinstance(identifier, Optimizer):
         raise ArgumentTypeError("optimizers", f"{identifier!r} is no optimizer; give one, or its name.")
     return identifier

@@ -209,3 +209,47 @@ def test_files_of_graphs_may_be_packed(tmp_path: Path) -> None:
     line = tf.data.TextLineDataset(str(path), "GZIP").make_one_shot_iterator().get_next()
     with tf.Session() as sess:
         assert np.array([sess.run(line), sess.run(line)]).astype("U").tolist() == ["one", "two"]
+
+
+def test_elements_of_shapes_are_numbers_where_programs_ask_for_it() -> None:
+    shape = tf.TensorShape([16, None])
+    assert shape.dims is not None
+    assert shape.dims[0].is_compatible_with(None)
+    assert not shape.dims[0].is_compatible_with(3)
+    assert shape.dims[1].is_compatible_with(3)
+    assert shape.dims[0].merge_with(16) == 16
+    with pytest.raises(ValueError, match="not compatible"):
+        shape.dims[0].merge_with(3)
+    tf.enable_v2_tensorshape()
+    try:
+        assert (shape[0], shape[1], list(shape)) == (16, None, [16, None])
+        assert tf.TensorShape(None)[0] is None
+    finally:
+        tf.disable_v2_tensorshape()
+    assert shape[1] is not None
+
+
+def test_datasets_are_iterated_where_functions_compute_at_once() -> None:
+    dataset = tf.data.Dataset.from_tensor_slices([1, 2, 3]).batch(2)
+    with pytest.raises(RuntimeError, match="make an iterator"):
+        iter(dataset)
+    tf.enable_eager_execution()
+    assert [x.numpy().tolist() for x in dataset] == [[1, 2], [3]]
+
+
+def test_optimizers_and_old_methods_in_keras_models() -> None:
+    tf.enable_eager_execution()
+
+    class Twice(tf.keras.layers.Layer):  # type: ignore[misc, name-defined]
+        def build(self, shape: Any) -> None:
+            self.kernel = self.add_variable("kernel", shape=[int(shape[-1]), 2], initializer="ones")
+
+        def call(self, x: Any) -> Any:
+            return tf.matmul(x, self.kernel)
+
+    assert Twice()(tf.ones([1, 3])).numpy().tolist() == [[3.0, 3.0]]
+    model = tf.keras.Sequential([tf.keras.layers.Dense(1, kernel_initializer="zeros", input_shape=(1,))])
+    model.compile(optimizer=tf.train.GradientDescentOptimizer(0.1), loss="mse")
+    ones = np.ones((2, 1), np.float32)
+    model.fit(ones, ones, batch_size=2, verbose=0)
+    assert abs(float(model.get_weights()[0][0, 0]) - 0.2) < 1e-6

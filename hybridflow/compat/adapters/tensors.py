@@ -37,8 +37,16 @@ def install() -> None:
     setattr(Ragged, "from_sparse", classmethod(_rows_of_sparse))  # noqa: B010
     for kind in (hf.Tensor, hf.Variable):
         setattr(kind, "ref", _ref)  # noqa: B010
+    setattr(hf.layers.Layer, "add_variable", _add_variable)  # noqa: B010
     _install_answers()
     dialect.is_tensorflow = True
+
+
+def _add_variable(layer: hf.layers.Layer, name: Any = None, shape: Any = (), *args: Any, **kwargs: Any) -> Any:
+    """``add_weight`` under its old name: the name of the variable comes first."""
+    if name is not None and not isinstance(name, str):  # of today: the shape comes first
+        return layer.add_weight(name, *(() if shape == () else (shape,)), *args, **kwargs)
+    return layer.add_weight(shape, name=name, **dict(zip(("dtype", "initializer"), args)), **kwargs)
 
 
 def _rows_as_sparse(x: Ragged, name: str | None = None) -> COO:

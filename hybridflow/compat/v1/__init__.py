@@ -96,7 +96,12 @@ from hybridflow.compat.v1.scopes import (
     variable_scope as variable_scope,
 )
 from hybridflow.compat.v1.session import InteractiveSession as InteractiveSession, Session as Session
-from hybridflow.compat.v1.shapes import Dimension as Dimension, TensorShape as TensorShape
+from hybridflow.compat.v1.shapes import (
+    Dimension as Dimension,
+    TensorShape as TensorShape,
+    disable_v2_tensorshape as disable_v2_tensorshape,
+    enable_v2_tensorshape as enable_v2_tensorshape,
+)
 from hybridflow.compat.v1.tensor_arrays import TensorArray as TensorArray
 from hybridflow.compat.v1.variable_functions import (
     all_variables as all_variables,
@@ -160,8 +165,8 @@ def _nothing(*_: Any, **__: Any) -> None:
     """Accepted, and of no meaning here."""
 
 
-disable_resource_variables = enable_resource_variables = disable_v2_tensorshape = disable_control_flow_v2 = _nothing
-enable_v2_tensorshape = enable_control_flow_v2 = disable_tensor_equality = enable_tensor_equality = _nothing
+disable_resource_variables = enable_resource_variables = disable_control_flow_v2 = _nothing
+enable_control_flow_v2 = disable_tensor_equality = enable_tensor_equality = _nothing
 
 
 @contextmanager

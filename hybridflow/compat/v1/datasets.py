@@ -16,7 +16,7 @@ from hybridflow.compat.v1.constants import convert_to_tensor
 from hybridflow.compat.v1.dtype_names import STRING, kind_of, shown
 from hybridflow.compat.v1.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
 from hybridflow.compat.v1.graph import default_graph
-from hybridflow.compat.v1.graph_stack import computing
+from hybridflow.compat.v1.graph_stack import computing, is_recording
 from hybridflow.compat.v1.nodes import Info, Operation, Tensor
 from hybridflow.compat.v1.recording import as_graph_tensor, is_symbolic
 from hybridflow.compat.v1.shapes import TensorShape
@@ -115,6 +115,12 @@ class Dataset:
     def output_shapes(self) -> Any:
         leaves, structure = pytree.flatten(self.spec())
         return pytree.unflatten(structure, [_shape_of(leaf) for leaf in leaves])
+
+    def __iter__(self) -> Any:
+        """The elements, where functions compute at once.  Raises RuntimeError in a graph."""
+        if is_recording(True) or self._inputs:
+            raise RuntimeError("iter(dataset) is only supported when eager execution is enabled: make an iterator.")
+        return iter(self._make([]))
 
     def make_one_shot_iterator(self) -> Iterator:
         """An iterator that is ready in each session."""

@@ -13,11 +13,26 @@ class Dimension(int):
     def value(self) -> int:
         return int(self)
 
+    def is_compatible_with(self, other: Any) -> bool:
+        """Whether another extent is the same, or not known."""
+        known = _extent(other)
+        return known is None or known == self
+
+    def merge_with(self, other: Any) -> Dimension:
+        """The extent.  Raises ValueError where another one differs."""
+        if not self.is_compatible_with(other):
+            raise ValueError(f"Dimensions {self} and {other} are not compatible")
+        return self
+
 
 class Unknown:
     """An extent that is not known; what is calculated with it is not known either."""
 
     value = None
+
+    def is_compatible_with(self, other: Any) -> bool:
+        """An extent that is not known may be any."""
+        return True
 
     def _unknown(self, *_: object) -> Unknown:
         return self
@@ -45,6 +60,19 @@ _UNKNOWN = Unknown()
 def _extent(value: Any) -> int | None:
     value = getattr(value, "value", value)
     return None if value is None or value == -1 else int(value)
+
+
+_has_plain_extents = [False]  # whether an element of a shape is a number, as in TensorFlow 2
+
+
+def enable_v2_tensorshape() -> None:
+    """Let elements of shapes be numbers, or None."""
+    _has_plain_extents[0] = True
+
+
+def disable_v2_tensorshape() -> None:
+    """Let elements of shapes be ``Dimension``s."""
+    _has_plain_extents[0] = False
 
 
 class TensorShape:
@@ -124,12 +152,14 @@ class TensorShape:
         return self._extents is not None
 
     def __iter__(self) -> Iterator[Any]:
-        return iter([_dimension(x) for x in self._known()])
+        return iter(self._known() if _has_plain_extents[0] else [_dimension(x) for x in self._known()])
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
             return TensorShape(None if self._extents is None else self._extents[key])
-        return _UNKNOWN if self._extents is None else _dimension(self._extents[key])
+        if self._extents is None:
+            return None if _has_plain_extents[0] else _UNKNOWN
+        return self._extents[key] if _has_plain_extents[0] else _dimension(self._extents[key])
 
     def __add__(self, other: Any) -> TensorShape:
         return self.concatenate(other)

@@ -41,6 +41,10 @@ class Optimizer:
         self._calls = _Calls(name)
         self._powers: list[Variable] | None = None  # of the betas of Adam
 
+    def as_optimizer(self) -> Any:
+        """The optimizer that Keras's models train with."""
+        return self._make(self._rate)
+
     def get_name(self) -> str:
         return self._name
 
