@@ -120,3 +120,38 @@ def test_rows_joined_and_reversed(compiled: bool) -> None:
     deep = tf.ragged.constant([[[1], [2, 3]], []])
     assert palindrome(deep, 1).to_list() == [[[1], [2, 3], [2, 3], [1]], []]
     assert tf.reverse(tf.ragged.constant([[1], [2, 3]]), [0, 1]).to_list() == [[3, 2], [1]]
+
+
+def test_shapes_of_rows() -> None:
+    shape = tf.shape(tf.ragged.constant([[1], [2, 3, 4], [], [5, 6]]))
+    assert repr(shape) == "<DynamicRaggedShape lengths=[4, (1, 3, 0, 2)] num_row_partitions=1>"
+    letters = tf.constant([["a", "b"], ["c", "d"], ["e", "f"]])
+    assert tf.reshape(letters, shape).to_list() == [[b"a"], [b"b", b"c", b"d"], [], [b"e", b"f"]]
+    assert tf.zeros(shape).to_list() == [[0], [0, 0, 0], [], [0, 0]]
+    assert tf.ones(shape, tf.int32).dtype == tf.int32
+    assert tf.fill(shape, 9).to_list()[1] == [9, 9, 9]
+    assert shape[0].numpy() == 4
+    assert (shape.rank, shape.is_uniform(0), shape.is_uniform(1), len(shape[:1].static_lengths())) == (
+        2,
+        True,
+        False,
+        1,
+    )
+    with pytest.raises(ValueError, match="Index 1 is not uniform"):
+        shape[1]
+    with pytest.raises(ValueError, match="does not begin with the first axis"):
+        shape[1:]
+    kind = tf.experimental.DynamicRaggedShape
+    made = kind.from_lengths([4, (2, 1, 0, 8), 12])
+    assert repr(made) == "<DynamicRaggedShape lengths=[4, (2, 1, 0, 8), 12] num_row_partitions=1>"
+    assert made.inner_shape.numpy().tolist() == [11, 12]
+    part = tf.experimental.RowPartition.from_row_lengths([5, 3, 2])
+    assert kind([part], [10, 8]).static_lengths() == [3, (5, 3, 2), 8]
+    assert part.value_rowids().numpy().tolist() == [0] * 5 + [1] * 3 + [2] * 2
+    assert tf.experimental.RowPartition.from_value_rowids([0, 0, 2]).row_lengths().numpy().tolist() == [2, 0, 1]
+    assert tf.experimental.RowPartition.from_uniform_row_length(2, 6).nrows() == 3
+    assert kind.from_tensor(tf.ragged.constant([[[1], [2, 3]], []])).static_lengths() == [2, (2, 0), (1, 2)]
+    with pytest.raises(ValueError, match="10 values, and 9 follow"):
+        kind([part], [9])
+    with pytest.raises(ValueError, match="2 lengths for 4 rows"):
+        kind.from_lengths([4, (1, 2)])

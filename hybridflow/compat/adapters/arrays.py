@@ -11,6 +11,7 @@ import numpy as np
 import hybridflow as hf
 from hybridflow.array import scattering
 from hybridflow.autograph.runtime.tensor_range import ArangeRange
+from hybridflow.compat.adapters.ragged_shapes import DynamicRaggedShape
 from hybridflow.compat.adapters.values import (
     Extents,
     TensorShape,
@@ -88,6 +89,8 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
 @tf_export("keras.backend.zeros", "keras.ops.empty", "keras.ops.zeros", "zeros")
 def zeros(shape: Any, dtype: Any = dtypes.float32, name: str | None = None, layout: Any = None) -> Any:
     """``tf.zeros``; of texts empty ones."""
+    if isinstance(shape, DynamicRaggedShape):
+        return shape.rows_of(zeros(shape.flat, dtype))
     if as_dtype(dtype).dtype is hf.strings.constant("").dtype:
         return hf.broadcast_to(hf.strings.constant(""), extents(shape))
     return hf.zeros(extents(shape), as_dtype(dtype).dtype)
@@ -96,12 +99,16 @@ def zeros(shape: Any, dtype: Any = dtypes.float32, name: str | None = None, layo
 @tf_export("keras.backend.ones", "keras.ops.ones", "ones")
 def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None, layout: Any = None) -> Any:
     """``tf.ones``."""
+    if isinstance(shape, DynamicRaggedShape):
+        return shape.rows_of(ones(shape.flat, dtype))
     return hf.ones(extents(shape), as_dtype(dtype).dtype)
 
 
 @tf_export("fill")
 def fill(dims: Any, value: Any, name: str | None = None, layout: Any = None) -> Any:
     """``tf.fill``: the dtype is that of ``tf.constant(value)``."""
+    if isinstance(dims, DynamicRaggedShape):
+        return dims.rows_of(fill(dims.flat, value))
     return hf.broadcast_to(operand(value), extents(dims))
 
 
@@ -156,6 +163,8 @@ def one_hot(
 @tf_export("reshape")
 def reshape(tensor: Any, shape: Any, name: str | None = None) -> Any:
     """``tf.reshape``."""
+    if isinstance(shape, DynamicRaggedShape):
+        return shape.rows_of(reshape(tensor.flat_values if isinstance(tensor, Ragged) else tensor, shape.flat))
     return hf.reshape(operand(tensor), extents(shape))
 
 

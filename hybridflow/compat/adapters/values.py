@@ -12,6 +12,7 @@ import numpy as np
 import hybridflow as hf
 from hybridflow.autodiff.sparse_gradient import traced_rows
 from hybridflow.code_traits import declare
+from hybridflow.compat.adapters.ragged_shapes import DynamicRaggedShape
 from hybridflow.compat.export import RowsGiven, convert_by, export, tf_export
 from hybridflow.compat.facade import Facade
 from hybridflow.compiler.ir import dtypes
@@ -501,6 +502,8 @@ def _number_or_tensor(value: Any) -> Any:
 @tf_export("shape")
 def shape(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> Any:
     """``tf.shape``: an int32 tensor; in a traced function the extents themselves, until they are returned."""
+    if isinstance(input, Ragged):
+        return DynamicRaggedShape.from_tensor(input)
     extents = operand(input).shape
     if now().trace is not None:
         return Extents(extents).of_kind(out_type)
