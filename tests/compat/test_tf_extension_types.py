@@ -160,6 +160,8 @@ def test_dispatch() -> None:
             tf.experimental.unregister_dispatch_for(handler)
     with pytest.raises(TypeError):
         tf.abs(x)
+    with pytest.raises(ValueError, match="no public function"):
+        tf.experimental.dispatch_for_api(print, {"x": Masked})(print)
     with pytest.raises(ValueError, match="was not registered"):
         tf.experimental.unregister_dispatch_for(stacked)
 

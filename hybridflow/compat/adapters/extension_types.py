@@ -344,10 +344,23 @@ _handlers: dict[
 
 def _answering(function: Callable[..., Any]) -> list[tuple[Callable[..., Any], Callable[..., bool]]]:
     """The handlers of a public function, which from now on is asked for under all of its names."""
-    function = getattr(function, "__dispatched__", function)
-    if function in _handlers:
-        return _handlers[function]
-    handlers = _handlers[function] = []
+    places: list[tuple[dict[str, Any], str, Any]] = []
+    for room, entries in export.ROOMS.items():
+        module = sys.modules.get("hybridflow.compat.tf" if room == "." else f"hybridflow.compat.tf.{room}")
+        if module is not None:
+            values = module.__dict__
+            places += [(values, k, v) for k, v in entries.items() if function is v or function is values.get(k)]
+    if not places:
+        raise ArgumentError("dispatch_for_api", f"{function!r} is no public function of tf.")
+    handlers = _handlers.setdefault(places[0][2], [])
+    for values, name, _ in places:
+        if getattr(values[name], "__handlers__", None) is not handlers:
+            values[name] = _dispatching(values[name], handlers)
+    return handlers
+
+
+def _dispatching(function: Callable[..., Any], handlers: Any) -> Callable[..., Any]:
+    """A function that leaves arguments to the first handler that takes them."""
 
     @functools.wraps(function)
     def dispatch(*args: Any, **kwargs: Any) -> Any:
@@ -356,13 +369,8 @@ def _answering(function: Callable[..., Any]) -> list[tuple[Callable[..., Any], C
                 return handler(*args, **kwargs)
         return function(*args, **kwargs)
 
-    dispatch.__dispatched__ = function  # type: ignore[attr-defined]
-    for room, entries in export.ROOMS.items():
-        module = sys.modules.get("hybridflow.compat.tf" if room == "." else f"hybridflow.compat.tf.{room}")
-        for name in list(entries):
-            if module is not None and module.__dict__.get(name) is function:
-                module.__dict__[name] = dispatch
-    return handlers
+    dispatch.__handlers__ = handlers  # type: ignore[attr-defined]
+    return dispatch
 
 
 @tf_export("experimental.dispatch_for_api")
