@@ -451,7 +451,7 @@ class Ragged:
 
     def _beside(self, x: Tensor) -> Tensor:
         """A dense operand for each value: numbers, one for each row, or for the axes behind that of rows."""
-        flat = self.flat_values
+        flat, said = self.flat_values, x.type
         inner = () if isinstance(self.values, Ragged) else flat.shape[1:]
         if x.ndim < flat.ndim and all(n == m or 1 in (n, m) for n, m in zip(reversed(x.shape), reversed(flat.shape))):
             return x
@@ -463,7 +463,7 @@ class Ragged:
             return rows if x.shape[0] == 1 else take(rows, self.value_rowids(), axis=0)
         raise ShapeError(
             "Ragged",
-            f"the operand is {x.type} beside {self.shape}. Expected a number, a ragged tensor, or what has one element "
+            f"the operand is {said} beside {self.shape}. Expected a number, a ragged tensor, or what has one element "
             "along the axis of rows.",
         )
 
@@ -614,6 +614,8 @@ def constant(pylist: Sequence[Any], dtype: Any = None, ragged_rank: int | None =
     if ragged_rank is not None and type_rules.integer(stage, "ragged_rank", ragged_rank) < 1:
         raise ArgumentError(stage, f"ragged_rank is {ragged_rank}. Expected 1 or more.")
     if (ragged_rank or _least_rank(pylist)) > 1:
+        if not all(np.ndim(row) or isinstance(row, (list, tuple)) for row in pylist):
+            raise ArgumentTypeError(stage, f"ragged_rank is {ragged_rank}, and a row is a number. Expected a list.")
         elements = [one for row in pylist for one in row]
         rows_within = constant(elements, dtype, None if ragged_rank is None else ragged_rank - 1)
         return Ragged.from_row_lengths(rows_within, np.array([len(row) for row in pylist], np.int64))

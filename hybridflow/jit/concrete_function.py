@@ -567,6 +567,9 @@ def _run(
             result = tensor_range.materialize(python(*args, **kwargs))
             if trace.guard_builder is not None:
                 tensor_range.check_kept(trace.guard_builder.written_values())
+            swallowed = trace.conditional_error
+            if swallowed is not None and _may_not_be_raised(swallowed, trace):
+                raise swallowed  # somebody caught it, and would in each call
     except RecursionError as error:
         deep = endless(binder.name, error)
         raise _undone(deep, trace) or deep from None

@@ -196,5 +196,5 @@ class RetraceLog:
             return ""
         last = self.records[-1]
         ago = calls - self.last_at
-        when = "just now" if ago == 0 else f"{ago} call{'s' if ago != 1 else ''} ago"
+        when = "just now" if ago <= 0 else f"{ago} call{'s' if ago != 1 else ''} ago"
         return f"last retrace {when} ({last.argument}: {last.old} → {last.new})"

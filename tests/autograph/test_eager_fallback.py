@@ -247,6 +247,14 @@ def a_branch_that_fits_no_shape(x, n):
     return hf.cond(n > 0, lambda: hf.sum(x), lambda: hf.sum(x @ hf.ones((9, 9))))
 
 
+@program((V, 2), (V, 0))
+def an_error_of_a_branch_that_is_caught(x, n):
+    try:
+        return hf.cond(n > 0, lambda: hf.sum(x), lambda: hf.sum(x @ hf.ones((9, 9))))
+    except ValueError:
+        return hf.sum(x) * 100
+
+
 @program((V, 2), (V, 9), (W, 0))
 def a_branch_with_errors_of_python(x, n):
     if n > 5:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import hybridflow.compat.tf as tf
+from hybridflow.compat.adapters.rows import BINARY, UNARY, function_named
 
 
 def test_constants() -> None:
@@ -107,6 +108,34 @@ def test_functions_of_rows() -> None:
     assert tf.gather(x, [3, 0]).to_list() == [[6], [3, 1, 4, 1]]
     with pytest.raises(TypeError, match="it is ragged"):
         tf.linalg.matmul(x, x)
+
+
+def test_every_elementwise_function_takes_rows() -> None:
+    rows = {
+        "strings": tf.ragged.constant([["1", "2"], ["3"]]),
+        "logical": tf.ragged.constant([[True, False], [True]]),
+        "bitwise": tf.ragged.constant([[1, 2], [3]]),
+        "": tf.ragged.constant([[1.0, 0.5], [0.25]]),
+    }
+    others = {
+        "cast": (tf.float64,),
+        "clip_by_value": (0.0, 0.5),
+        "strings.regex_replace": ("1", "2"),
+        "strings.to_hash_bucket_fast": (3,),
+    }
+    for name in (*UNARY, *BINARY):
+        function = function_named(name)
+        if function is not None:
+            x = rows["" if name == "strings.as_string" else next(kind for kind in rows if kind in name)]
+            operands = (x, x) if name in BINARY else (x, *others.get(name, ()))
+            flat = function(*[v.values if isinstance(v, tf.RaggedTensor) else v for v in operands])
+            result = function(*operands)
+            assert result.row_splits.numpy().tolist() == [0, 2, 3], name
+            assert result.values.dtype == flat.dtype
+            np.testing.assert_array_equal(result.values.numpy(), flat.numpy(), name)
+    x = rows["bitwise"]
+    assert tf.divide(x, 2).to_list() == [[0.5, 1.0], [1.5]]
+    assert tf.divide(6, x).to_list() == [[6.0, 3.0], [2.0]]
 
 
 @pytest.mark.parametrize("compiled", [False, True])

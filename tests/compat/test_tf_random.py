@@ -115,6 +115,16 @@ def test_generator_in_a_function() -> None:
     assert traced.binomial([3], 10.0, 0.5).shape == (3,)  # hybridflow's own numbers
 
 
+def test_a_seed_leaves_the_global_generator() -> None:
+    source, before = tf.random.Generator.from_seed(1), tf.random.get_global_generator()
+    tf.random.set_global_generator(source)
+    try:
+        tf.random.set_seed(3)
+        assert tf.random.get_global_generator() is source
+    finally:
+        tf.random.set_global_generator(before)
+
+
 def test_keras_seeds() -> None:
     random = tf.keras.random
     np.testing.assert_allclose(random.normal((2,), seed=3).numpy(), [-0.6715848, 1.6760504], rtol=5e-6)

@@ -668,7 +668,7 @@ def identity(input: Any, name: str | None = None) -> Any:
 
 
 def _tensors(value: Any) -> Any:
-    return value if isinstance(value, Operators) else convert_to_tensor(value)
+    return value if isinstance(value, (Operators, Ragged)) else convert_to_tensor(value)
 
 
 @tf_export("math.invert_permutation")
@@ -679,18 +679,17 @@ def invert_permutation(x: Any, name: str | None = None) -> Any:
 
 
 @tf_export("keras.backend.zeros_like", "zeros_like")
-def zeros_like(input: Any, dtype: Any = None, name: str | None = None, layout: Any = None) -> Any:
+def zeros_like(input: Operand, dtype: Any = None, name: str | None = None, layout: Any = None) -> Any:
     """``tf.zeros_like``; of texts empty ones."""
-    x = operand(input)
-    if isinstance(x, hf.strings.StringTensor) and dtype is None:
-        return hf.where(hf.equal(x, x), hf.strings.constant(""), x)
-    return hf.zeros_like(x, dtype)
+    if isinstance(input, hf.strings.StringTensor) and dtype is None:
+        return hf.where(hf.equal(input, input), "", input)
+    return hf.zeros_like(input, dtype)
 
 
 @tf_export("keras.backend.ones_like", "ones_like")
-def ones_like(input: Any, dtype: Any = None, name: str | None = None, layout: Any = None) -> Any:
+def ones_like(input: Operand, dtype: Any = None, name: str | None = None, layout: Any = None) -> Any:
     """``tf.ones_like``."""
-    return hf.ones_like(operand(input), dtype)
+    return hf.ones_like(input, dtype)
 
 
 @tf_export("nn.space_to_depth")

@@ -32,10 +32,8 @@ def generator_of(seed: Any) -> Any:
 @tf_export("random.set_seed")
 def set_seed(seed: int) -> None:
     """``tf.random.set_seed``."""
-    global _generator
     _streams.clear()
     hf.random.set_seed(int(seed))
-    _generator = None
 
 
 @tf_export("random.normal")

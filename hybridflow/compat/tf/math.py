@@ -22,6 +22,10 @@ _OLD = {"keep_dims": "keepdims", "reduction_indices": "axis"}  # TensorFlow 1's 
 @tf_export("math.divide", "math.truediv", "divide", "truediv")
 def divide(x: Any, y: Any, name: str | None = None) -> Any:
     """``tf.divide``: ints divide to float64, those of 8 and 16 bits to float32."""
+    if isinstance(x, hf.ragged.Ragged):
+        return x._with(divide, y)
+    if isinstance(y, hf.ragged.Ragged):
+        return y._with(lambda b, a: divide(a, b), x)
     if not isinstance(x, Operators) and not isinstance(y, Operators) and np.ndim(x) == np.ndim(y) == 0:
         return x / y
     a, b = operands([x, y], [0, 1])
@@ -33,17 +37,17 @@ def divide(x: Any, y: Any, name: str | None = None) -> Any:
 
 
 @tf_export("math.divide_no_nan")
-def divide_no_nan(x: Any, y: Any, name: str | None = None) -> Any:
+def divide_no_nan(x: Operand, y: Operand, name: str | None = None) -> Any:
     """``tf.math.divide_no_nan``: 0 where ``y`` is."""
-    a, b = operands([x, y], [0, 1])
+    a, b = x, y
     none = hf.equal(b, 0)
     return hf.where(none, 0.0, hf.divide(a, hf.where(none, 1, b)))
 
 
 @tf_export("math.multiply_no_nan")
-def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Any:
+def multiply_no_nan(x: Operand, y: Operand, name: str | None = None) -> Any:
     """``tf.math.multiply_no_nan``: 0 where ``y`` is, whatever ``x`` is there."""
-    a, b = operands([x, y], [0, 1])
+    a, b = x, y
     none = hf.equal(b, 0)
     product = hf.multiply(hf.where(hf.logical_and(none, hf.logical_not(hf.isfinite(a))), 0, a), b)
     return hf.where(none, product + 0.0, product)  # which depends on ``y`` there, too
@@ -68,9 +72,9 @@ def truncatemod(x: Any, y: Any, name: str | None = None) -> Any:
 
 
 @tf_export("math.squared_difference")
-def squared_difference(x: Any, y: Any, name: str | None = None) -> Any:
+def squared_difference(x: Operand, y: Operand, name: str | None = None) -> Any:
     """``tf.math.squared_difference``."""
-    a, b = operands([x, y], [0, 1])
+    a, b = x, y
     return hf.square(hf.subtract(a, b))
 
 
@@ -90,17 +94,17 @@ def add_n(inputs: Any, name: str | None = None) -> Any:
 
 
 @tf_export("math.xlogy")
-def xlogy(x: Any, y: Any, name: str | None = None) -> Any:
+def xlogy(x: Operand, y: Operand, name: str | None = None) -> Any:
     """``tf.math.xlogy``: ``x * log(y)``, 0 where ``x`` is."""
-    a, b = operands([x, y], [0, 1])
+    a, b = x, y
     none = hf.equal(a, 0)
     return hf.where(none, 0.0, hf.multiply(a, hf.log(hf.where(none, 1.0, b))))
 
 
 @tf_export("math.xdivy")
-def xdivy(x: Any, y: Any, name: str | None = None) -> Any:
+def xdivy(x: Operand, y: Operand, name: str | None = None) -> Any:
     """``tf.math.xdivy``: ``x / y``, 0 where ``x`` is."""
-    a, b = operands([x, y], [0, 1])
+    a, b = x, y
     none = hf.equal(a, 0)
     return hf.where(none, 0.0, hf.divide(a, hf.where(none, 1.0, b)))
 
@@ -263,15 +267,15 @@ def _running(fold: Any, x: Any, axis: Any, exclusive: bool, reverse: bool) -> An
 
 
 @tf_export("keras.backend.clip", "clip_by_value")
-def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
+def clip_by_value(t: Operand, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
     """``tf.clip_by_value``."""
-    return hf.clip(operand(t), clip_value_min, clip_value_max)
+    return hf.clip(t, clip_value_min, clip_value_max)
 
 
 @tf_export("math.round", "math.rint", "keras.backend.round", "keras.ops.round", "round")
-def round(x: Any, name: str | None = None) -> Any:
+def round(x: Operand, name: str | None = None) -> Any:
     """``tf.round``: halves go to the even neighbour."""
-    return hf.round(operand(x))
+    return hf.round(x)
 
 
 @tf_export("math.polyval")
@@ -403,9 +407,9 @@ def approximate_equal(x: Any, y: Any, tolerance: float = 1e-05, name: str | None
 
 
 @tf_export("math.sigmoid", "nn.sigmoid", "keras.ops.sigmoid", "sigmoid")
-def sigmoid(x: Any, name: str | None = None) -> Any:
+def sigmoid(x: Operand, name: str | None = None) -> Any:
     """``tf.sigmoid``."""
-    return hf.sigmoid(operand(x))
+    return hf.sigmoid(x)
 
 
 @tf_export("math.l2_normalize", "linalg.l2_normalize", "nn.l2_normalize", v1_names={"dim": "axis"})

@@ -233,10 +233,9 @@ def avg_pool(
 
 
 @tf_export("nn.silu", "nn.swish")
-def silu(features: Any, beta: Any = 1.0, name: str | None = None) -> Any:
+def silu(features: Operand, beta: Any = 1.0, name: str | None = None) -> Any:
     """``tf.nn.silu``: ``x * sigmoid(beta * x)``."""
-    x = operand(features)
-    return hf.nn.silu(x) if isinstance(beta, float) and beta == 1.0 else x * hf.sigmoid(beta * x)
+    return hf.nn.silu(features) if isinstance(beta, float) and beta == 1.0 else features * hf.sigmoid(beta * features)
 
 
 @tf_export("nn.crelu")
