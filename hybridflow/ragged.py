@@ -614,7 +614,7 @@ def constant(pylist: Sequence[Any], dtype: Any = None, ragged_rank: int | None =
     if ragged_rank is not None and type_rules.integer(stage, "ragged_rank", ragged_rank) < 1:
         raise ArgumentError(stage, f"ragged_rank is {ragged_rank}. Expected 1 or more.")
     if (ragged_rank or _least_rank(pylist)) > 1:
-        if not all(np.ndim(row) or isinstance(row, (list, tuple)) for row in pylist):
+        if not all(isinstance(row, (list, tuple)) or np.ndim(row) for row in pylist):
             raise ArgumentTypeError(stage, f"ragged_rank is {ragged_rank}, and a row is a number. Expected a list.")
         elements = [one for row in pylist for one in row]
         rows_within = constant(elements, dtype, None if ragged_rank is None else ragged_rank - 1)

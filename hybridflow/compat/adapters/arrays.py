@@ -682,7 +682,7 @@ def invert_permutation(x: Any, name: str | None = None) -> Any:
 def zeros_like(input: Operand, dtype: Any = None, name: str | None = None, layout: Any = None) -> Any:
     """``tf.zeros_like``; of texts empty ones."""
     if isinstance(input, hf.strings.StringTensor) and dtype is None:
-        return hf.where(hf.equal(input, input), "", input)
+        return hf.where(hf.equal(input, input), hf.strings.constant(""), input)
     return hf.zeros_like(input, dtype)
 
 
