@@ -83,6 +83,10 @@ class SizedCalls:
         """The arguments of ``run`` for such a call, with the sizes of the last one."""
         return (self.sizes, *args), kwargs
 
+    def correct(self, error: SizeKnownError) -> None:
+        """Let the sizes be those that a program found."""
+        self.sizes = _with(self.sizes, error)
+
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         sizes, are_found = self.sizes, not self.sizes[1]
         while True:

@@ -44,7 +44,7 @@ from hybridflow.jit.tracer import CallRequest, Options, Tracer
 from hybridflow.runtime import tiers, uninterruptible
 from hybridflow.runtime.calls import entry
 from hybridflow.runtime.calls.entry import Dispatcher
-from hybridflow.tracing.data_dependent_sizes import SizesWantedError
+from hybridflow.tracing.data_dependent_sizes import SizeKnownError, SizesWantedError
 
 if TYPE_CHECKING:
     from hybridflow.jit import profiling, tuning
@@ -72,9 +72,14 @@ def _by_route(method: Callable[..., T]) -> Callable[..., T]:
                 if current.trace is not None:
                     raise
                 self._take_route(wanted)
-        args, kwargs = self._route.arguments(args, kwargs)
-        result: T = getattr(self._route.run, method.__name__)(*args, **kwargs)
-        return result
+        while True:
+            arguments, named = self._route.arguments(args, kwargs)
+            try:
+                result: T = getattr(self._route.run, method.__name__)(*arguments, **named)
+            except SizeKnownError as error:
+                self._route.correct(error)  # sizes of the last call, which was another one
+            else:
+                return result
 
     return ask
 

@@ -474,6 +474,8 @@ def test_programs_of_the_last_sizes_can_be_looked_at() -> None:
     assert len(f.profile(x, runs=2).kernels) > 0
     assert f.diff(f, x) == ""
     assert f.concrete_functions()
+    assert len(f.profile(x[:3], runs=2).kernels) > 0  # which has other sizes than the last call
+    assert "-1 calls ago" not in repr(f)
 
 
 def test_errors_after_a_size_are_those_of_eager_code() -> None:
