@@ -340,10 +340,13 @@ def code_of(text: bytes) -> int:
 
 def codes_of(texts: np.ndarray, is_constant: bool = False) -> np.ndarray:
     """The codes of an array of texts.  Those that ``is_constant`` of a program says are kept for good."""
-    codes = np.fromiter(map(code_of, texts.ravel().tolist()), np.int64, texts.size).reshape(texts.shape)
     if is_constant:
-        _pinned.update(codes.ravel().tolist())
-    return codes
+        with running():  # so that nothing is forgotten in between
+            codes = codes_of(texts)
+            with _lock:
+                _pinned.update(codes.ravel().tolist())
+        return codes
+    return np.fromiter(map(code_of, texts.ravel().tolist()), np.int64, texts.size).reshape(texts.shape)
 
 
 def texts_of(codes: np.ndarray) -> np.ndarray:

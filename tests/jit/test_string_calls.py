@@ -153,6 +153,23 @@ def test_texts_are_forgotten_when_no_call_needs_them(monkeypatch: pytest.MonkeyP
     assert set(string_tensor._texts) == string_tensor._pinned  # all others are forgotten
 
 
+def test_constants_are_kept_while_other_calls_end(monkeypatch: pytest.MonkeyPatch):
+    plain = string_tensor.code_of
+
+    def code_of(text: bytes) -> int:
+        code = plain(text)
+        with string_tensor.running():  # as of another thread
+            return code
+
+    monkeypatch.setattr(string_tensor, "_LIMIT", 1)
+    monkeypatch.setattr(string_tensor, "code_of", code_of)
+    words = texts(["one that is kept", "another one"]).texts
+    codes = string_tensor.codes_of(words, is_constant=True)
+    with string_tensor.running():
+        pass
+    assert string_tensor.texts_of(codes).tolist() == words.tolist()
+
+
 def test_what_texts_are_not_for(tmp_path: Path):
     class Model(hf.Module):
         @hf.function(input_signature=[hf.TensorSpec([None], "string")])
