@@ -22,7 +22,7 @@ from hybridflow.core.promotion import lone_dtype, result_dtype, weak_kind
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
-from hybridflow.eager.operands import as_tensor, cast, strong, weak_cast
+from hybridflow.eager.operands import as_tensor, cast, exclusive, strong, weak_cast
 from hybridflow.errors import ArgumentTypeError, DTypeError, ShapeError, TraceError
 from hybridflow.tracing.control_nodes import emit_cond, emit_while
 from hybridflow.tracing.effect_token import ORDER
@@ -216,7 +216,8 @@ class Body:
         return True
 
     def starts(self) -> list[Tensor]:
-        return [*(c.began(self.stage) for c in self.carries), *self._fixed_point.variable_starts()]
+        starts = [exclusive(c.began(self.stage)) for c in self.carries]  # as eagerly: values of their own
+        return [*starts, *self._fixed_point.variable_starts()]
 
     def finish(self, outputs: list[Tensor]) -> list[Tensor]:
         """Assign the variables, and return the carries after the last iteration, given both."""
