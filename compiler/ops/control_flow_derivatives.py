@@ -14,6 +14,8 @@ What a branch or an iteration does besides (``callback``) it does once, and not 
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -190,15 +192,73 @@ def scan_vjp(
     b: Builder, gs: Values, outs: Values, *xs: Value, body: Graph, carries: int, stacked: int, length: Extent,
     reverse: bool, so_far: Values, wanted: Flags,
 ) -> list[Cotangent]:  # fmt: skip
-    if length == 0:
-        return [_sum(b, so_far[i], gs[i]) if i < carries else so_far[i] for i in range(len(xs))]
     shape = _Shape(carries, stacked, length, reverse)
+    slices = xs[carries : carries + stacked]
+    has_gradients_of_slices = any(map(_is_float, slices)) or any(g is not None for g in gs[carries:])
+    if has_gradients_of_slices or not isinstance(length, int) or not _shares_starts(xs, carries, so_far, wanted):
+        return _scan_totals(b, gs, xs, body, shape, so_far, wanted)
+    at, begin = (length - 1, 0) if reverse else (0, 1)
+    first = [b.reshape(_row(b, x, at, at + 1), shape=x.type.shape[1:]) for x in slices]
+
+    def others(begun: Values, totals: Values) -> list[Any]:
+        shorter = _Shape(carries, stacked, length - 1, reverse)
+        rest = [_row(b, x, begin, begin + length - 1) for x in slices] if length > 1 else slices
+        inputs = [*begun[:carries], *rest, *begun[carries + stacked :]]
+        return _scan_totals(b, gs, inputs, body, shorter, totals, wanted)
+
+    return _first_apart(b, xs, [*xs[:carries], *first, *xs[carries + stacked :]], body, carries, so_far, wanted, others)
+
+
+def _shares_starts(xs: Values, carries: int, so_far: Values, wanted: Flags) -> bool:
+    """Whether a loop begins with a value that something else reads, too.  Without a loop its first iteration would add
+    to what has come together for that value."""
+    ids = [id(x) for x in xs]
+    floats = [k for k in range(carries) if wanted[k] and _is_float(xs[k])]
+    return any(so_far[k] is not None or ids.count(ids[k]) > 1 for k in floats)
+
+
+def _first_apart(
+    b: Builder, xs: Values, inputs: Values, body: Graph, carries: int, so_far: Values, wanted: Flags,
+    others: Callable[[Values, Values], list[Any]],
+) -> list[Cotangent]:  # fmt: skip
+    """Totals of a loop whose first iteration, with these ``inputs``, is code of its own: ``others`` returns those of
+    the other iterations, for their inputs and what has come together for these."""
+    outputs, records = inlined(b, body, inputs)
+    together = {id(x): (x, total) for x, total in zip(xs, so_far) if total is not None}
+    begun = [*outputs[:carries], *inputs[carries:]]
+    ids = [id(x) for x in begun]
+    starts = [
+        together[ids[i]][1] if i >= carries and ids[i] in together and ids.index(ids[i]) == i else None
+        for i in range(len(begun))
+    ]
+    totals = others(begun, starts)
+    for i in range(carries, len(begun)):
+        if totals[i] is not None:
+            is_added = starts[i] is None and ids[i] in together
+            sum_of_both = b.add(together[ids[i]][1], totals[i]) if is_added else totals[i]
+            together[ids[i]] = begun[i], sum_of_both
+    seeds = [*together.values(), *((outputs[k], totals[k]) for k in range(carries) if totals[k] is not None)]
+    sources = {id(x): x for x, w in zip(xs, wanted) if w and _is_float(x)}
+    gradients = dict(zip(sources, backward(b, records, seeds, list(sources.values()))))
+    return [gradients.pop(id(x), None) for x in xs]
+
+
+def _scan_totals(
+    b: Any, gs: Values, xs: Values, body: Graph, shape: _Shape, so_far: Values, wanted: Flags
+) -> list[Cotangent]:
+    if shape.length == 0:
+        return [_sum(b, so_far[i], gs[i]) if i < shape.carries else so_far[i] for i in range(len(xs))]
     iteration = _Iteration(body, shape, gs, [w and _is_float(x) for w, x in zip(wanted, xs)])
     kept = iteration.split()
     stacks: Values = ()
     if kept.saved:
-        attrs = {"carries": carries, "stacked": stacked, "length": length, "reverse": reverse}
-        stacks = b.results(b.scan(*xs, body=kept.forward, **attrs))[len(outs) :]
+        attrs = {
+            "carries": shape.carries,
+            "stacked": shape.stacked,
+            "length": shape.length,
+            "reverse": shape.reverse,
+        }
+        stacks = b.results(b.scan(*xs, body=kept.forward, **attrs))[len(body.outputs) :]
     return _Backward(b, iteration, kept, gs, xs, stacks, so_far).totals()
 
 
@@ -333,6 +393,12 @@ class _Iteration:
         return node in same or node.op.kind in (Kind.CREATE, Kind.VIEW)
 
 
+def _row(b: Any, x: Any, begin: Extent, end: Extent) -> Any:
+    """The slices of a stack from one position to another."""
+    rank = len(x.type.shape)
+    return b.slice(x, start=(begin, *[0] * (rank - 1)), stop=(end, *x.type.shape[1:]), step=(1,) * rank)
+
+
 class _Backward:
     """The scan that goes back.  Its operands are collected as its body's inputs are made."""
 
@@ -393,19 +459,12 @@ class _Backward:
         outputs += [self.new[n] for n in more]
         return c.finish(outputs)
 
-    def _row(self, x: Any, begin: Extent, end: Extent) -> Any:
-        """The slices of a stack from one position to another."""
-        rank = len(x.type.shape)
-        return self.b.slice(
-            x, start=(begin, *[0] * (rank - 1)), stop=(end, *x.type.shape[1:]), step=(1,) * rank
-        )  # fmt: skip
-
     def _last(self, k: int) -> Any:
         """The cotangent of a carry after the last iteration."""
         b, shape, g = self.b, self.iteration.shape, self.gs[k]
         if k in self.iteration.same:
             n = shape.length
-            last = self._row(self.gs[self.iteration.same[k]], *((0, 1) if shape.reverse else (n - 1, n)))
+            last = _row(b, self.gs[self.iteration.same[k]], *((0, 1) if shape.reverse else (n - 1, n)))
             return _sum(b, g, b.reshape(last, shape=self.xs[k].type.shape))
         return _zero_cotangent(b, self.xs[k]) if g is None else g
 
@@ -418,12 +477,12 @@ class _Backward:
         if shape.length == 1:
             return row
         if isinstance(shape.length, int):
-            rest = self._row(g, 1, shape.length) if shape.reverse else self._row(g, 0, shape.length - 1)
+            rest = _row(b, g, 1, shape.length) if shape.reverse else _row(b, g, 0, shape.length - 1)
             return b.concat(rest, row, axis=0) if shape.reverse else b.concat(row, rest, axis=0)
         # One slice more, and then one less: of n - 1 slices it would not be known whether they are more than one.
         if shape.reverse:
-            return self._row(b.concat(g, row, axis=0), 1, shape.length + 1)
-        return self._row(b.concat(row, g, axis=0), 0, shape.length)
+            return _row(b, b.concat(g, row, axis=0), 1, shape.length + 1)
+        return _row(b, b.concat(row, g, axis=0), 0, shape.length)
 
     def _sorted(self, gradients: Values) -> list[Any]:
         """Totals in the order of the operands."""
@@ -483,8 +542,57 @@ def while_vjp(
 ) -> list[Cotangent]:
     """A forward scan over as many iterations as there were, which is known when the program runs, and one back."""
     count = len(body.outputs)
-    symbol = _symbol(body)
     iterations = _trip_count(b, outs, xs, cond, body)
+    if not _shares_starts(xs, count, so_far, wanted):
+        return _while_totals(b, iterations, gs, xs, body, so_far, wanted, 0)
+    distinct = list({id(x): x for x in xs}.values())
+    seeded = [k for k, g in enumerate(gs) if g is not None]
+    begun = [i for i, total in enumerate(so_far) if total is not None]
+    operands = [iterations, *distinct, *(gs[k] for k in seeded), *(so_far[i] for i in begun)]
+    branches = []
+    for has_iterations in (True, False):
+        c = GraphBuilder(TABLE, "derivative")
+        number, *rest = [c.parameter(x.type, f"x{i}") for i, x in enumerate(operands)]
+        inputs = dict(zip(map(id, distinct), rest))
+        own = iter(rest[len(distinct) :])
+        own_xs = [inputs[id(x)] for x in xs]
+        own_gs: list[Any] = [None] * count
+        own_so_far: list[Any] = [None] * len(xs)
+        for values, positions in ((own_gs, seeded), (own_so_far, begun)):
+            for k in positions:
+                values[k] = next(own)
+        if has_iterations:
+            others = functools.partial(_others, c, number, own_gs, body, wanted)
+            totals = _first_apart(c, own_xs, own_xs, body, count, own_so_far, wanted, others)
+        else:
+            totals = [_sum(c, total, g) for total, g in itertools.zip_longest(own_so_far, own_gs)]
+        branches.append((c, totals))
+    reached = [i for i in range(len(xs)) if any(totals[i] is not None for _, totals in branches)]
+    graphs = [
+        _pruned(c.finish([c.full(0, like=xs[i].type) if totals[i] is None else totals[i] for i in reached]),
+                _checks(c.nodes))
+        for c, totals in branches
+    ]  # fmt: skip
+    some = b.not_equal(iterations, b.literal(0, iterations.type.dtype))
+    results = b.results(b.cond(some, *operands, branches=tuple(graphs)))
+    by_position = dict(zip(reached, results))
+    return [by_position.get(i) for i in range(len(xs))]
+
+
+def _others(
+    b: Builder, iterations: Value, gs: Values, body: Graph, wanted: Flags, xs: Values, so_far: Values
+) -> list[Any]:
+    """The totals of the iterations after the first one."""
+    one = b.literal(1, iterations.type.dtype)
+    return _while_totals(b, b.subtract(iterations, one), gs, xs, body, so_far, wanted, -0.0)
+
+
+def _while_totals(
+    b: Any, iterations: Value, gs: Values, xs: Values, body: Graph, so_far: Values, wanted: Flags, nothing: float
+) -> list[Any]:
+    """The totals after so many iterations, ``nothing`` where there is no iteration, and so no sum."""
+    count = len(body.outputs)
+    symbol = _symbol(body)
     seeded = [k for k, g in enumerate(gs) if g is not None]
     begun = [i for i in range(len(xs)) if so_far[i] is not None]
     c = GraphBuilder(TABLE, "derivative")
@@ -495,16 +603,15 @@ def while_vjp(
     starts: list[Any] = [None] * len(xs)
     for i in begun:
         starts[i] = c.parameter(xs[i].type, f"total{i}")
-    attrs = {"carries": count, "stacked": 0, "length": Dim(symbol) - 2, "reverse": False}
-    totals = scan_vjp(c, own_totals, body.outputs, *inputs, body=body, so_far=starts, wanted=wanted, **attrs)
+    totals = _scan_totals(c, own_totals, inputs, body, _Shape(count, 0, Dim(symbol) - 2, False), starts, wanted)
     reached = [i for i, total in enumerate(totals) if total is not None]
     graph = _pruned(c.finish([totals[i] for i in reached]), _checks(c.nodes))
     operands = [*xs, *(gs[k] for k in seeded), *(so_far[i] for i in begun)]
     gradients = dict(zip(reached, b.results(b.sized(iterations, *operands, body=graph, symbol=symbol))))
     none = b.equal(iterations, b.literal(0, iterations.type.dtype))
     for i, total in gradients.items():
-        if so_far[i] is None and (i >= count or gs[i] is None):  # without an iteration, there is no sum
-            gradients[i] = b.where(_everywhere(b, none, total), b.full(0, like=total), total)
+        if so_far[i] is None and (i >= count or gs[i] is None):
+            gradients[i] = b.where(_everywhere(b, none, total), b.full(nothing, like=total), total)
     return [gradients.get(i) for i in range(len(xs))]
 
 

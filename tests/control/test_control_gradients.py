@@ -22,6 +22,7 @@ from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.runtime import cpu
 from hybridflow.runtime.cuda import executable as cuda, ptx
 from hybridflow.runtime.machine import host_target, machine_code
+from tests.support.bits import same_bits
 from tests.support.cuda_emulator import Array, emulated  # noqa: F401
 from tests.support.jit_helper import runnable_targets
 
@@ -455,6 +456,76 @@ def test_gradients_through_items_that_branches_assign(loss: Loss) -> None:
             outside = gradients(lambda x, n=args[1]: compiled(x, n), args[:1])
             assert [np.asarray(g).tobytes() for f in inside for g in f(*args)] == want
             assert [np.asarray(g).tobytes() for g in outside] == want[:2]
+
+
+def _newton(x: Any, n: Any) -> Any:
+    y, i = x, 0
+    while i < n:
+        y, i = 0.5 * (y + x / y), i + 1
+    return y
+
+
+def _two_begin_alike(x: Any, n: Any) -> Any:
+    a, b, i = x, x, 0
+    while i < n:
+        a, b, i = b * hf.sin(x), a + b * x, i + 1
+    return a * b * hf.exp(x)
+
+
+def _handed_on(x: Any, n: Any) -> Any:
+    a, b, i = x, hf.exp(x), 0
+    while i < n:
+        a, b, i = x, a * b, i + 1
+    return a * b * b
+
+
+def _loop_in_a_loop(x: Any, n: Any) -> Any:
+    a, i = x, 0
+    while i < n:
+        b, j = a, 0
+        while j < 2:
+            b, j = b * x + hf.cos(a), j + 1
+        a, i = b * a, i + 1
+    return a * x
+
+
+def _read_after(x: Any, n: Any) -> Any:
+    z, i = hf.cos(x), 0
+    c = z
+    while i < n:
+        c, i = hf.sin(c) * x + c * 0.5, i + 1
+    return c * z * hf.exp(z)
+
+
+def _counted(x: Any, n: Any) -> Any:
+    return hf.fori_loop(0, n, lambda i, c: hf.sin(c) * x + c * hf.cos(x), x) * x + hf.cos(x)
+
+
+def _counted_four_times(x: Any, n: Any) -> Any:
+    return hf.fori_loop(0, 4, lambda i, c: hf.sin(c) * x + c * hf.cos(x), x) * x + hf.cos(x)
+
+
+BEGIN_SHARED = [_newton, _two_begin_alike, _handed_on, _loop_in_a_loop, _read_after, _counted, _counted_four_times]
+
+
+@pytest.mark.parametrize("loop", BEGIN_SHARED, ids=lambda loop: loop.__name__)
+def test_what_a_loop_begins_with_is_read_elsewhere_too(loop: Any) -> None:
+    """Sums go on where they stood: a loop's first iteration adds to what has come together for what it begins with."""
+
+    def slope(x: Any, n: Any) -> Any:
+        return gradients(lambda x: hf.sum(loop(x, n)), (x,))[1]
+
+    (x,) = draw((200,), seed=3)
+    x = hf.concat([x, hf.asarray([0.0, -0.0, 1e300, np.inf, np.nan])]) if loop is not _newton else x
+    inside, compiled = hf.function(slope), hf.function(loop)
+    for n in map(hf.asarray, (0, 1, 2, 5)):
+        expected = np.asarray(slope(x, n))
+        outside = gradients(lambda x, n=n: hf.sum(compiled(x, n)), (x,))[1]
+        for result in (np.asarray(inside(x, n)), np.asarray(outside)):
+            if int(n) == 0:  # eagerly what a loop leaves is then the very value that it began with, see limits.md
+                np.testing.assert_allclose(result, expected, rtol=1e-14)
+            else:
+                assert same_bits(result, expected)
 
 
 def test_numbers_that_python_makes_of_tensors_have_no_derivative() -> None:
