@@ -287,11 +287,12 @@ def _unrolled(schedule: Schedule, space: Space) -> Iterator[Schedule]:
 
 
 def _tiled(schedule: Schedule, space: Space) -> Iterator[Schedule]:
-    """Columns with smaller tiles, and with fewer terms an iteration."""
+    """Columns with smaller tiles, and with fewer terms an iteration.  Several runs at once are of all columns."""
+    least = max(schedule.lanes, space.vars[-1].extent) if schedule.accumulators > 1 else schedule.lanes
     for terms in (schedule.terms, *(n for n in (1, 2) if n < schedule.terms)):
         for share in (1, 2, 4, 8):
             tile = schedule.tile // share
-            if tile % schedule.lanes == 0 and tile >= schedule.lanes:
+            if tile % schedule.lanes == 0 and tile >= least:
                 yield replace(schedule, tile=tile, terms=terms)
 
 
@@ -620,7 +621,7 @@ def _columns(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost
     grain = COLUMN_STRIP if space.vars[-1] in parallel else 1
     terms = 1 if target.kind == "cuda" else _terms(space, stages)
     whole = Schedule(Form.OUTER_REDUCTION, lanes, parallel, grain, tile=tile, terms=terms, stages=stages)
-    runs = _interleaved_accumulators(kernel, space, target, is_leaf, lanes)
+    runs = _interleaved_accumulators(kernel, space, target, is_leaf, lanes, tile)
     if runs > 1:
         *outer, column = space.kept
         parallel = _parallel(outer, (column, *space.folded))
@@ -634,11 +635,13 @@ def _columns(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, cost
     return replace(split, sequential=whole)
 
 
-def _interleaved_accumulators(kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, lanes: int) -> int:
+def _interleaved_accumulators(
+    kernel: Kernel, space: Space, target: Target, is_leaf: IsLeaf, lanes: int, tile: int
+) -> int:
     """How many runs of terms are folded at once: of columns that fill a vector or two each add waits for the one
     before.  Lanes behind the last column read what lies there, and must not fail."""
     column, rows = space.vars[-1], space.folded[-1].extent
-    few = isinstance(column.extent, int) and lanes > 1 and column.extent <= 2 * lanes
+    few = isinstance(column.extent, int) and lanes > 1 and column.extent <= min(2 * lanes, tile)
     if (
         target.kind != "cpu"
         or not few

@@ -184,6 +184,8 @@ CASES = {
     "convolution": (hf.nn.conv2d, (2, 9, 11, 5), (3, 3, 5, 17)),
     "groups": (hf.nn.depthwise_conv2d, (2, 9, 11, 5), (3, 3, 5, 1)),
     "columns": (lambda x, y: hf.sum(x * y, axis=0), (500, 70, 0), (500, 70, 0)),
+    "few columns": (lambda x: hf.max(x, axis=(0, 1), keepdims=True), (17, 17, 9)),
+    "few columns of sums": (lambda x: hf.sum(x * x, axis=0), (300, 12)),
     "map": (lambda x, y: hf.exp(x).T + y, (40, 50, 0), (50, 40, 0)),
 }
 
