@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import math
@@ -16,7 +17,6 @@ from typing import Any
 
 import hypothesis
 import pytest
-from hypothesis.internal.conjecture import providers as hypothesis_providers
 
 from hybridflow import flags
 from hybridflow.core.context import dialect
@@ -38,7 +38,11 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("same")
 # They would depend on the constants of all modules that happen to be imported, which take long to read.
-hypothesis_providers._get_local_constants = lambda: hypothesis_providers._local_constants  # type: ignore[assignment]
+with contextlib.suppress(ImportError, AttributeError):  # versions that have no such constants
+    from hypothesis.internal.conjecture import providers
+
+    constants = providers._local_constants
+    providers._get_local_constants = lambda: constants  # type: ignore[assignment]
 
 
 def pytest_collectreport() -> None:

@@ -15,7 +15,6 @@ What a branch or an iteration does besides (``callback``) it does once, and not 
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -195,21 +194,23 @@ def scan_vjp(
     shape = _Shape(carries, stacked, length, reverse)
     slices = xs[carries : carries + stacked]
     has_gradients_of_slices = any(map(_is_float, slices)) or any(g is not None for g in gs[carries:])
-    if has_gradients_of_slices or not isinstance(length, int) or not _shares_starts(xs, carries, so_far, wanted):
+    is_peelable = isinstance(length, int) and length > 0 and not has_gradients_of_slices
+    if not is_peelable or not _needs_peeling(xs, carries, so_far, wanted):
         return _scan_totals(b, gs, xs, body, shape, so_far, wanted)
     at, begin = (length - 1, 0) if reverse else (0, 1)
     first = [b.reshape(_row(b, x, at, at + 1), shape=x.type.shape[1:]) for x in slices]
 
-    def others(begun: Values, totals: Values) -> list[Any]:
-        shorter = _Shape(carries, stacked, length - 1, reverse)
+    def totals_after_first(inputs: Values, starts: Values) -> list[Any]:
         rest = [_row(b, x, begin, begin + length - 1) for x in slices] if length > 1 else slices
-        inputs = [*begun[:carries], *rest, *begun[carries + stacked :]]
-        return _scan_totals(b, gs, inputs, body, shorter, totals, wanted)
+        operands = [*inputs[:carries], *rest, *inputs[carries + stacked :]]
+        shorter = _Shape(carries, stacked, length - 1, reverse)
+        return _scan_totals(b, gs, operands, body, shorter, starts, wanted)
 
-    return _first_apart(b, xs, [*xs[:carries], *first, *xs[carries + stacked :]], body, carries, so_far, wanted, others)
+    inputs = [*xs[:carries], *first, *xs[carries + stacked :]]
+    return _peeled_totals(b, xs, inputs, body, carries, so_far, wanted, totals_after_first)
 
 
-def _shares_starts(xs: Values, carries: int, so_far: Values, wanted: Flags) -> bool:
+def _needs_peeling(xs: Values, carries: int, so_far: Values, wanted: Flags) -> bool:
     """Whether a loop begins with a value that something else reads, too.  Without a loop its first iteration would add
     to what has come together for that value."""
     ids = [id(x) for x in xs]
@@ -217,27 +218,26 @@ def _shares_starts(xs: Values, carries: int, so_far: Values, wanted: Flags) -> b
     return any(so_far[k] is not None or ids.count(ids[k]) > 1 for k in floats)
 
 
-def _first_apart(
+def _peeled_totals(
     b: Builder, xs: Values, inputs: Values, body: Graph, carries: int, so_far: Values, wanted: Flags,
-    others: Callable[[Values, Values], list[Any]],
+    totals_after_first: Callable[[Values, Values], list[Any]],
 ) -> list[Cotangent]:  # fmt: skip
-    """Totals of a loop whose first iteration, with these ``inputs``, is code of its own: ``others`` returns those of
-    the other iterations, for their inputs and what has come together for these."""
+    """Totals of a loop with its first iteration peeled off.  ``inputs`` are those of that iteration; of the inputs of
+    the next one, and of what has come together for them, ``totals_after_first`` makes the totals of the others."""
     outputs, records = inlined(b, body, inputs)
-    together = {id(x): (x, total) for x, total in zip(xs, so_far) if total is not None}
-    begun = [*outputs[:carries], *inputs[carries:]]
-    ids = [id(x) for x in begun]
-    starts = [
-        together[ids[i]][1] if i >= carries and ids[i] in together and ids.index(ids[i]) == i else None
-        for i in range(len(begun))
-    ]
-    totals = others(begun, starts)
-    for i in range(carries, len(begun)):
+    sums = {id(x): (x, total) for x, total in zip(xs, so_far) if total is not None}
+    next_inputs = [*outputs[:carries], *inputs[carries:]]
+    ids = [id(x) for x in next_inputs]
+    starts: list[Any] = [None] * len(ids)
+    for i in range(carries, len(ids)):
+        if ids[i] in sums and ids.index(ids[i]) == i:
+            starts[i] = sums[ids[i]][1]
+    totals = totals_after_first(next_inputs, starts)
+    for i in range(carries, len(ids)):
         if totals[i] is not None:
-            is_added = starts[i] is None and ids[i] in together
-            sum_of_both = b.add(together[ids[i]][1], totals[i]) if is_added else totals[i]
-            together[ids[i]] = begun[i], sum_of_both
-    seeds = [*together.values(), *((outputs[k], totals[k]) for k in range(carries) if totals[k] is not None)]
+            is_added = starts[i] is None and ids[i] in sums
+            sums[ids[i]] = next_inputs[i], b.add(sums[ids[i]][1], totals[i]) if is_added else totals[i]
+    seeds = [*sums.values(), *((outputs[k], totals[k]) for k in range(carries) if totals[k] is not None)]
     sources = {id(x): x for x, w in zip(xs, wanted) if w and _is_float(x)}
     gradients = dict(zip(sources, backward(b, records, seeds, list(sources.values()))))
     return [gradients.pop(id(x), None) for x in xs]
@@ -543,29 +543,32 @@ def while_vjp(
     """A forward scan over as many iterations as there were, which is known when the program runs, and one back."""
     count = len(body.outputs)
     iterations = _trip_count(b, outs, xs, cond, body)
-    if not _shares_starts(xs, count, so_far, wanted):
+    if not _needs_peeling(xs, count, so_far, wanted):
         return _while_totals(b, iterations, gs, xs, body, so_far, wanted, 0)
     distinct = list({id(x): x for x in xs}.values())
+    first = [next(k for k, other in enumerate(xs) if other is x) for x in xs]  # where each operand stands first
     seeded = [k for k, g in enumerate(gs) if g is not None]
     begun = [i for i, total in enumerate(so_far) if total is not None]
     operands = [iterations, *distinct, *(gs[k] for k in seeded), *(so_far[i] for i in begun)]
-    branches = []
+    branches: list[tuple[GraphBuilder, list[Any]]] = []
     for has_iterations in (True, False):
         c = GraphBuilder(TABLE, "derivative")
-        number, *rest = [c.parameter(x.type, f"x{i}") for i, x in enumerate(operands)]
-        inputs = dict(zip(map(id, distinct), rest))
-        own = iter(rest[len(distinct) :])
-        own_xs = [inputs[id(x)] for x in xs]
-        own_gs: list[Any] = [None] * count
-        own_so_far: list[Any] = [None] * len(xs)
-        for values, positions in ((own_gs, seeded), (own_so_far, begun)):
+        number, *parameters = [c.parameter(x.type, f"x{i}") for i, x in enumerate(operands)]
+        of_operand = dict(zip(map(id, distinct), parameters))
+        others = iter(parameters[len(distinct) :])
+        cotangents: list[Any] = [None] * count
+        starts: list[Any] = [None] * len(xs)
+        for values, positions in ((cotangents, seeded), (starts, begun)):
             for k in positions:
-                values[k] = next(own)
+                values[k] = next(others)
         if has_iterations:
-            others = functools.partial(_others, c, number, own_gs, body, wanted)
-            totals = _first_apart(c, own_xs, own_xs, body, count, own_so_far, wanted, others)
+            inputs = [of_operand[id(x)] for x in xs]
+            after_first = functools.partial(_totals_after_first, c, number, cotangents, body, wanted)
+            totals: list[Any] = _peeled_totals(c, inputs, inputs, body, count, starts, wanted, after_first)
         else:
-            totals = [_sum(c, total, g) for total, g in itertools.zip_longest(own_so_far, own_gs)]
+            totals = list(starts)
+            for k in seeded:
+                totals[first[k]] = _sum(c, totals[first[k]], cotangents[k])
         branches.append((c, totals))
     reached = [i for i in range(len(xs)) if any(totals[i] is not None for _, totals in branches)]
     graphs = [
@@ -574,12 +577,11 @@ def while_vjp(
         for c, totals in branches
     ]  # fmt: skip
     some = b.not_equal(iterations, b.literal(0, iterations.type.dtype))
-    results = b.results(b.cond(some, *operands, branches=tuple(graphs)))
-    by_position = dict(zip(reached, results))
+    by_position = dict(zip(reached, b.results(b.cond(some, *operands, branches=tuple(graphs)))))
     return [by_position.get(i) for i in range(len(xs))]
 
 
-def _others(
+def _totals_after_first(
     b: Builder, iterations: Value, gs: Values, body: Graph, wanted: Flags, xs: Values, so_far: Values
 ) -> list[Any]:
     """The totals of the iterations after the first one."""

@@ -46,8 +46,8 @@ def warn_runs_eagerly(name: str, reason: Reason | None, error: BaseException) ->
     is_raised = not isinstance(error, TraceError)
     if reason is None or is_raised or isinstance(error, ConcretizationError):  # without the effect it would be the same
         if _is_new(name, getattr(error, "stage", str(error)), getattr(error, "where", None)):
-            said = "a tensor decides whether it raises an error, " if is_raised else ""
-            _warn(name, f"runs eagerly: {said}{error}")
+            cause = "a tensor decides whether it raises an error, " if is_raised else ""
+            _warn(name, f"runs eagerly: {cause}{error}")
     elif _is_new(name, reason.text, reason.where):
         place = f" ({short_location(reason.where)})" if reason.where else ""
         _warn(name, f"runs eagerly: {_sentence(reason).rstrip('.')}{place}. {_remedy(reason)}")

@@ -165,8 +165,8 @@ def _call_elsewhere(
     reader = _Arguments(concrete, None)
     arguments, defaults = reader.of_call(binder, values, names)
     nodes = native.flatten_arguments(arguments)
-    is_told_apart = any(isinstance(node, native.SameArg) for node in nodes)
-    _require(not is_told_apart, "it asks which tensors are one object, and some lie on a GPU")
+    repeats_tensor = any(isinstance(node, native.SameArg) for node in nodes)
+    _require(not repeats_tensor, "one tensor is several of its arguments, and some lie on a GPU")
     device = concrete.staged.device_for(reader.arguments)
     _require(isinstance(device, str), "its arguments lie on several devices", "move them to one")
     return native_call.NativeCall(

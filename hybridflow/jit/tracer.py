@@ -159,7 +159,8 @@ class Tracer:
         try:
             return self._with_permit(lambda: self._lookup_or_trace(request)).concrete
         except SizesWantedError as wanted:
-            raise wanted.refused(self._options.name) from None
+            error: BaseException = wanted.refused(self._options.name)
+            error.add_note("Calls find such sizes: explain, ir, profile and tune are of calls that were made.")
         except RaisedError as raised:
             error = raised.error
         try:

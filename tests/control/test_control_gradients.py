@@ -19,12 +19,14 @@ from hybridflow.compiler.ir.text import parse, to_text
 from hybridflow.compiler.ir.verify import verify
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.pipeline import compile_graph
+from hybridflow.eager.dispatch import apply
 from hybridflow.runtime import cpu
 from hybridflow.runtime.cuda import executable as cuda, ptx
 from hybridflow.runtime.machine import host_target, machine_code
 from tests.support.bits import same_bits
 from tests.support.cuda_emulator import Array, emulated  # noqa: F401
 from tests.support.jit_helper import runnable_targets
+from tests.support.teams import threads
 
 pytestmark = [pytest.mark.code, pytest.mark.sample(4)]
 
@@ -526,6 +528,28 @@ def test_what_a_loop_begins_with_is_read_elsewhere_too(loop: Any) -> None:
                 np.testing.assert_allclose(result, expected, rtol=1e-14)
             else:
                 assert same_bits(result, expected)
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 4])
+@pytest.mark.parametrize("team", [1, 2, 3])
+def test_scans_of_any_length_that_begin_with_what_else_is_read(length: int, team: int) -> None:
+    body = parse('graph "body"(%0: f64[7] "c", %1: f64[7] "x") {  %2: f64[7] = sin(%0)  %3: f64[7] = multiply(%2, %1)  '
+                 "return %3 }", TABLE)  # fmt: skip
+    (x,) = draw((7,))
+
+    def scanned(x: Any) -> Any:
+        return apply(TABLE["scan"], x, x, body=body, carries=1, stacked=0, length=length, reverse=False)[0] * x
+
+    def unrolled(x: Any) -> Any:
+        c = x
+        for _ in range(length):
+            c = hf.sin(c) * x
+        return c * x
+
+    with threads(team):
+        result = hf.function(lambda x: gradients(lambda x: hf.sum(scanned(x)), (x,))[1])(x)
+        expected = gradients(lambda x: hf.sum(unrolled(x)), (x,))[1]
+    assert same_bits(np.asarray(result), np.asarray(expected))
 
 
 def test_numbers_that_python_makes_of_tensors_have_no_derivative() -> None:

@@ -490,3 +490,14 @@ def test_errors_after_a_size_are_those_of_eager_code() -> None:
     assert wrong(x, hf.asarray(3)).tolist() == [1.0, 2.0, 3.0]
     with pytest.raises(errors.ShapeError, match="negative"):
         hf.function(lambda n: hf.zeros(n))(hf.asarray(-2))
+
+
+def test_who_asks_before_a_call_is_told_that_calls_find_sizes() -> None:
+    function = hf.function(lambda x: x[x > 0])
+    x = hf.asarray(np.array([1.0, -2.0, 3.0]))
+    for ask in (function.explain, function.profile, function.ir):
+        with pytest.raises(errors.TraceError) as caught:
+            ask(x)
+        assert any("Calls find such sizes" in note for note in caught.value.__notes__)
+    function(x)
+    assert "f64[2]" in str(function.explain(x))

@@ -47,8 +47,8 @@ class _SpecOf:
             holder.__init__(*args, **kwargs)
             values = {name: getattr(holder, name) for name in names if hasattr(holder, name)}
         else:
-            values = _bound(self.value_type, names, args, kwargs)
-        return _made(self.value_type, values)
+            values = _bind_fields(self.value_type, names, args, kwargs)
+        return _instantiate(self.value_type, values)
 
     def from_value(self, value: Any) -> Any:
         """The spec of an instance."""
@@ -67,7 +67,7 @@ def _names(kind: type) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind))
 
 
-def _made(kind: type, values: Mapping[str, Any]) -> Any:
+def _instantiate(kind: type, values: Mapping[str, Any]) -> Any:
     """An instance as it stands, of fields that have their types."""
     result: Any = object.__new__(kind)
     for name, value in values.items():
@@ -75,7 +75,7 @@ def _made(kind: type, values: Mapping[str, Any]) -> Any:
     return result
 
 
-def _bound(kind: type, names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def _bind_fields(kind: type, names: tuple[str, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """Values of fields from the arguments of a constructor."""
     if len(args) > len(names):
         raise TypeError(f"{kind.__name__}() takes {len(names)} arguments, {len(args)} are given")
@@ -117,14 +117,14 @@ class ExtensionType:
         spec_class = cls.__dict__.get("Spec")
         cls.Spec = _SpecOf(cls, spec_class if isinstance(spec_class, type) else None)  # type: ignore[attr-defined]
         if "__repr__" in cls.__dict__:
-            cls.__repr__ = _of_values(cls.__dict__["__repr__"])  # type: ignore[method-assign]
+            cls.__repr__ = _wrap_repr(cls.__dict__["__repr__"])  # type: ignore[method-assign]
         if "__init__" in cls.__dict__:
-            cls.__init__ = _building_by(cls.__dict__["__init__"])  # type: ignore[method-assign]
+            cls.__init__ = _wrap_init(cls.__dict__["__init__"])  # type: ignore[method-assign]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if type(self) is ExtensionType or type(self) is BatchableExtensionType:
             raise TypeError(f"{type(self).__name__} is a class to inherit from.")
-        for name, value in _bound(type(self), _names(type(self)), args, kwargs).items():
+        for name, value in _bind_fields(type(self), _names(type(self)), args, kwargs).items():
             object.__setattr__(self, name, value)
         if id(self) not in _building:
             _finish(self)
@@ -171,7 +171,7 @@ class BatchableExtensionType(ExtensionType):
     """``tf.experimental.BatchableExtensionType``: the first axis of each tensor is that of the batch."""
 
 
-def _of_values(text: Callable[[Any], str]) -> Callable[[Any], str]:
+def _wrap_repr(text: Callable[[Any], str]) -> Callable[[Any], str]:
     """A class's own ``__repr__``, which is for instances and not for specs."""
 
     @functools.wraps(text)
@@ -181,7 +181,7 @@ def _of_values(text: Callable[[Any], str]) -> Callable[[Any], str]:
     return represent
 
 
-def _building_by(init: Callable[..., None]) -> Callable[..., None]:
+def _wrap_init(init: Callable[..., None]) -> Callable[..., None]:
     """A class's own ``__init__``, in which fields can be set."""
 
     @functools.wraps(init)
@@ -208,7 +208,7 @@ def _finish(value: Any) -> None:
     """Convert all fields to their types, and validate."""
     kind: Any = type(value)
     for name, hint in _hints(kind).items():
-        object.__setattr__(value, name, _converted(getattr(value, name), hint, name))
+        object.__setattr__(value, name, _convert(getattr(value, name), hint, name))
     value.__validate__()
 
 
@@ -229,7 +229,7 @@ def _hints(kind: type) -> dict[str, Any]:
     return {name: hints[name] for name in _names(kind)}
 
 
-def _converted(value: Any, hint: Any, path: str) -> Any:
+def _convert(value: Any, hint: Any, path: str) -> Any:
     """A value as its field's type has it."""
     if isinstance(hint, (str, typing.ForwardRef)):
         return value  # a class that refers to itself
@@ -237,19 +237,19 @@ def _converted(value: Any, hint: Any, path: str) -> Any:
     if hint is Any or hint is typing.Any:
         return value
     if origin in (Union, types.UnionType):
-        return _of_union(value, parameters, path)
+        return _convert_union(value, parameters, path)
     if origin is tuple:
-        return _of_tuple(value, parameters, path)
+        return _convert_tuple(value, parameters, path)
     if origin in (list, typing.Sequence):
-        return tuple(_converted(one, parameters[0], f"{path}[{k}]") for k, one in enumerate(value))
+        return tuple(_convert(one, parameters[0], f"{path}[{k}]") for k, one in enumerate(value))
     if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
         if not isinstance(value, Mapping):
-            raise _refused(path, "mapping", value)
+            raise _type_error(path, "mapping", value)
         return {
-            _converted(k, parameters[0], path): _converted(v, parameters[1], f"{path}[{k!r}]") for k, v in value.items()
+            _convert(k, parameters[0], path): _convert(v, parameters[1], f"{path}[{k!r}]") for k, v in value.items()
         }
     if _means(hint, Tensor):
-        return _as_tensor(value, path)
+        return _convert_tensor(value, path)
     if hint is TensorShape or hint is Shape or _means(hint, Shape):
         return value if isinstance(value, Shape) else TensorShape(value)
     if getattr(hint, "__name__", "") == "DType":
@@ -258,7 +258,7 @@ def _converted(value: Any, hint: Any, path: str) -> Any:
         hint = type(None)
     is_class = isinstance(hint, type) or isinstance(getattr(type(hint), "__instancecheck__", None), types.FunctionType)
     if is_class and not isinstance(value, hint) and not (hint is float and type(value) is int):
-        raise _refused(path, getattr(hint, "__name__", repr(hint)), value)
+        raise _type_error(path, getattr(hint, "__name__", repr(hint)), value)
     return value
 
 
@@ -267,43 +267,43 @@ def _means(hint: Any, kind: type) -> bool:
     return hint is kind or getattr(hint, "_kind", None) is kind
 
 
-def _refused(path: str, wanted: str, value: Any) -> TypeError:
+def _type_error(path: str, wanted: str, value: Any) -> TypeError:
     return TypeError(f"{path}: expected a {wanted}, got {type(value).__name__!r}")
 
 
-def _as_tensor(value: Any, path: str) -> Any:
+def _convert_tensor(value: Any, path: str) -> Any:
     if isinstance(value, (Operators, hf.TensorSpec)) and not isinstance(value, Variable):
         return value
     if value is None or isinstance(value, (ExtensionType, Ragged)):
-        raise _refused(path, "Tensor", value)
+        raise _type_error(path, "Tensor", value)
     if type(value).__name__ == "Symbol":  # of a model that is being built
         return value
     try:
         return convert_to_tensor(list(value) if isinstance(value, range) else value)
     except (HybridflowError, TypeError, ValueError) as error:
-        raise _refused(path, "Tensor", value) from error
+        raise _type_error(path, "Tensor", value) from error
 
 
-def _of_union(value: Any, parameters: tuple[Any, ...], path: str) -> Any:
+def _convert_union(value: Any, parameters: tuple[Any, ...], path: str) -> Any:
     for hint in parameters:
         if matches(value, hint):
             return value
     for hint in parameters:
         try:
-            return _converted(value, hint, path)
+            return _convert(value, hint, path)
         except TypeError:
             continue
-    raise _refused(path, " or ".join(getattr(p, "__name__", repr(p)) for p in parameters), value)
+    raise _type_error(path, " or ".join(getattr(p, "__name__", repr(p)) for p in parameters), value)
 
 
-def _of_tuple(value: Any, parameters: tuple[Any, ...], path: str) -> Any:
+def _convert_tuple(value: Any, parameters: tuple[Any, ...], path: str) -> Any:
     if not isinstance(value, (list, tuple)):
-        raise _refused(path, "tuple", value)
+        raise _type_error(path, "tuple", value)
     if len(parameters) == 2 and parameters[1] is Ellipsis:
         parameters = (parameters[0],) * len(value)
     if len(parameters) != len(value):
         raise TypeError(f"{path}: expected {len(parameters)} values, got {len(value)}")
-    return tuple(_converted(one, hint, f"{path}[{k}]") for k, (one, hint) in enumerate(zip(value, parameters)))
+    return tuple(_convert(one, hint, f"{path}[{k}]") for k, (one, hint) in enumerate(zip(value, parameters)))
 
 
 @tf_export("type_spec_from_value")
@@ -342,7 +342,7 @@ _handlers: dict[
 ] = {}  # by what they answer for
 
 
-def _answering(function: Callable[..., Any]) -> list[tuple[Callable[..., Any], Callable[..., bool]]]:
+def _handlers_of(function: Callable[..., Any]) -> list[tuple[Callable[..., Any], Callable[..., bool]]]:
     """The handlers of a public function, which from now on is asked for under all of its names."""
     places: list[tuple[dict[str, Any], str, Any]] = []
     for room, entries in export.ROOMS.items():
@@ -355,11 +355,11 @@ def _answering(function: Callable[..., Any]) -> list[tuple[Callable[..., Any], C
     handlers = _handlers.setdefault(places[0][2], [])
     for values, name, _ in places:
         if getattr(values[name], "__handlers__", None) is not handlers:
-            values[name] = _dispatching(values[name], handlers)
+            values[name] = _wrap_with_handlers(values[name], handlers)
     return handlers
 
 
-def _dispatching(function: Callable[..., Any], handlers: Any) -> Callable[..., Any]:
+def _wrap_with_handlers(function: Callable[..., Any], handlers: Any) -> Callable[..., Any]:
     """A function that leaves arguments to the first handler that takes them."""
 
     @functools.wraps(function)
@@ -398,7 +398,7 @@ def dispatch_for_api(api: Callable[..., Any], *signatures: dict[Any, Any]) -> Ca
                     return True
             return False
 
-        _answering(api).append((handler, applies))
+        _handlers_of(api).append((handler, applies))
         return handler
 
     return enter
@@ -432,13 +432,13 @@ def _dispatch_elementwise(names: tuple[str, ...], hints: tuple[Any, ...]) -> Cal
                     and all(matches(x, hint) for x, hint in zip(operands, hints))
                 )
 
-            _answering(function).append((_of_operands(handler, function, len(hints)), applies))
+            _handlers_of(function).append((_handler_of_operands(handler, function, len(hints)), applies))
         return handler
 
     return enter
 
 
-def _of_operands(handler: Callable[..., Any], function: Callable[..., Any], count: int) -> Callable[..., Any]:
+def _handler_of_operands(handler: Callable[..., Any], function: Callable[..., Any], count: int) -> Callable[..., Any]:
     """A handler as a function of what the public one takes: it gets that one, and the operands."""
 
     @functools.wraps(handler)

@@ -132,7 +132,7 @@ def of_rows(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
     bound = inspect.signature(function).bind(*args, **kwargs)
     names = list(bound.arguments)[:count]
     operands = [bound.arguments.pop(name) for name in names]
-    call = functools.partial(_called, function, names, dict(bound.arguments))
+    call = functools.partial(_call, function, names, dict(bound.arguments))
     if count == 1:
         return operands[0].map(call)
     if isinstance(operands[0], Ragged):
@@ -140,7 +140,7 @@ def of_rows(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
     return operands[1]._with(lambda y, x: call(x, y), operands[0])
 
 
-def _called(function: Callable[..., Any], names: list[str], others: dict[str, Any], *operands: Any) -> Any:
+def _call(function: Callable[..., Any], names: list[str], others: dict[str, Any], *operands: Any) -> Any:
     return function(**dict(zip(names, operands)), **others)
 
 

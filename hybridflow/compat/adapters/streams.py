@@ -59,11 +59,11 @@ def state_of(seed: Any, stage: str) -> Tensor:
     """The state uint64[3] (key, and the halves of the counter) of a seed pair."""
     pair = seed_pair(seed, stage)
     start = hf.concat([hf.asarray(np.array([_SCRAMBLING_KEY], np.uint64)), pair])
-    mixed = _joined(apply(TABLE["random_bits"], start, shape=(4,)))
+    mixed = _join_words(apply(TABLE["random_bits"], start, shape=(4,)))
     return hf.concat([mixed[:1], hf.asarray(np.zeros(1, np.uint64)), mixed[1:]])
 
 
-def _joined(words: Tensor) -> Tensor:
+def _join_words(words: Tensor) -> Tensor:
     """uint64s of pairs of words along the last axis, the first of which is the low half."""
     wide = hf.astype(words, dtypes.uint64)
     return hf.bitwise_or(wide[..., ::2], wide[..., 1::2] << 32)
@@ -144,7 +144,7 @@ def truncated_normals(state: Tensor, shape: Any, dtype: Any) -> Tensor:
 def full_ints(state: Tensor, shape: Any, dtype: Any) -> Tensor:
     """Integers of which every value of the dtype is as likely, of a state."""
     count = product(shape)
-    words = _joined(_words(state, 2 * count)) if dtype.itemsize == 8 else _words(state, count)
+    words = _join_words(_words(state, 2 * count)) if dtype.itemsize == 8 else _words(state, count)
     return hf.reshape(hf.astype(words, dtype), shape)
 
 
@@ -263,9 +263,9 @@ class Generator(_Generator):
 
     def skip(self, delta: Any) -> Any:
         """Go past what ``delta`` elements use; returns the state before."""
-        return self._advanced(delta * _SKIPPED)
+        return self._advance(delta * _SKIPPED)
 
-    def _advanced(self, blocks: Any) -> Tensor:
+    def _advance(self, blocks: Any) -> Tensor:
         step = hf.astype(hf.asarray(blocks), dtypes.uint64)
 
         def advance() -> Tensor:
@@ -280,10 +280,10 @@ class Generator(_Generator):
 
     def _drawn(self, blocks: Any) -> Tensor:
         """Of the methods that are not TensorFlow's: a seed and a counter."""
-        state = hf.astype(self._advanced(-(-blocks // _SKIPPED) * _SKIPPED), dtypes.uint64)
+        state = hf.astype(self._advance(-(-blocks // _SKIPPED) * _SKIPPED), dtypes.uint64)
         return hf.stack([hf.bitwise_xor(state[2], state[1]), state[0]])
 
-    def _taken(self, shape: Any) -> tuple[Any, Tensor]:
+    def _take_state(self, shape: Any) -> tuple[Any, Tensor]:
         """A shape, and the state (key, halves of the counter) from which its elements are drawn."""
         sizes = extents(axes(shape))
         state = hf.astype(self.skip(product(sizes)), dtypes.uint64)
@@ -293,26 +293,26 @@ class Generator(_Generator):
         self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, name: Any = None
     ) -> Any:
         """Normally distributed floats."""
-        sizes, state = self._taken(shape)
+        sizes, state = self._take_state(shape)
         return normal(state, sizes, mean, stddev, dtype, "random.Generator.normal")
 
     def truncated_normal(  # type: ignore[override]  # TensorFlow's arguments
         self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, name: Any = None
     ) -> Any:
         """Normally distributed floats within two standard deviations."""
-        sizes, state = self._taken(shape)
+        sizes, state = self._take_state(shape)
         return normal(state, sizes, mean, stddev, dtype, "random.Generator.truncated_normal", truncated=True)
 
     def uniform(  # type: ignore[override]  # TensorFlow's arguments
         self, shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = dtypes.float32, name: Any = None
     ) -> Any:
         """Floats from ``minval`` on below ``maxval``, or integers."""
-        sizes, state = self._taken(shape)
+        sizes, state = self._take_state(shape)
         return uniform(state, sizes, minval, maxval, dtype, "random.Generator.uniform")
 
     def uniform_full_int(self, shape: Any, dtype: Any = dtypes.uint64, name: Any = None) -> Any:
         """Integers of which every value of the dtype is as likely."""
-        sizes, state = self._taken(shape)
+        sizes, state = self._take_state(shape)
         return uniform(state, sizes, None, None, dtype, "random.Generator.uniform_full_int")
 
     def make_seeds(self, count: int = 1) -> Tensor:
