@@ -23,6 +23,7 @@ _MODULES = (
     "products",
     "windows",
     "sampling",
+    "pictures",
     "normalization",
     "recurrent",
     "quantization",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -24,7 +26,8 @@ def read(path: str) -> File:
     model = parsed(path)
     _within_limits(path, model)
     try:
-        library.checker.check_model(model if not _is_external(model) else os.fspath(path))
+        with _with_shapes(model.graph):
+            library.checker.check_model(model if not _is_external(model) else os.fspath(path))
     except (library.checker.ValidationError, ValueError, RuntimeError, UnicodeDecodeError) as error:
         raise OnnxError("onnx", f"{path} is not valid: {str(error).strip()}") from None
     if _is_external(model):
@@ -63,6 +66,20 @@ def parsed(path: str) -> Any:
     if not model.HasField("graph"):
         raise OnnxError("onnx", f"{path} is no ONNX file: it has no graph.")
     return model
+
+
+@contextlib.contextmanager
+def _with_shapes(graph: Any) -> Iterator[None]:
+    """Results whose number of axes nobody knows have some while the package checks, which asks for one."""
+    bare = [port.type.tensor_type for port in graph.output if port.type.HasField("tensor_type")]
+    bare = [kind for kind in bare if not kind.HasField("shape")]
+    for kind in bare:
+        kind.shape.SetInParent()
+    try:
+        yield
+    finally:
+        for kind in bare:
+            kind.ClearField("shape")
 
 
 def _opsets(path: str, imports: Any) -> dict[str, int]:

@@ -287,6 +287,55 @@ def test_functions_of_a_file_and_their_attributes(tmp_path: Path) -> None:
     np.testing.assert_array_equal(hf.onnx.load(saved(proto, tmp_path))(x), np.where(x < 0, x * F32(0.5), x) + x)
 
 
+@pytest.mark.parametrize("eager", [True, False])
+def test_windows_larger_than_an_axis_are_there_as_far_as_the_axis_is(tmp_path: Path, eager: bool) -> None:
+    def pooled(op: str, x: np.ndarray, open_sizes: bool = False, **attributes: object) -> np.ndarray:
+        sizes = [None] * x.ndim if open_sizes else list(x.shape)
+        proto = model_of([node(op, ["x"], ["y"], **attributes)], {"x": (F32, sizes)}, ["y"])
+        model = hf.onnx.load(saved(proto, tmp_path))
+        result: np.ndarray = (hf.eager(model) if eager else model)(x).numpy()
+        return result
+
+    x = np.array([[[[1, -2, 3]]]], F32)
+    for open_sizes in (False, True):
+        largest = pooled("MaxPool", x, open_sizes, kernel_shape=[2, 2], strides=[2, 2])
+        np.testing.assert_array_equal(largest, [[[[1]]]])
+        mean = pooled("AveragePool", x, open_sizes, kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1)
+        np.testing.assert_array_equal(mean, [[[[-0.5, 3]]]])
+        assert pooled("MaxPool", x, open_sizes, kernel_shape=[3, 3], strides=[2, 2]).shape == (1, 1, 0, 1)
+        with pytest.raises(hf.onnx.OnnxError, match="a window takes 5 elements of 1 along axis 0"):
+            pooled("MaxPool", x, open_sizes, kernel_shape=[5, 1], strides=[2, 1])
+
+
+def test_operands_go_together_by_an_axis_before_opset_7(tmp_path: Path) -> None:
+    x, row, channels = floats(2, 3, 4), floats(4), floats(3)
+    statistics = np.stack([floats(3), floats(3), floats(3), np.abs(floats(3)) + 1])
+    proto = model_of(
+        [
+            node("Add", ["x", "row"], ["a"], broadcast=1),
+            node("Mul", ["a", "channels"], ["b"], broadcast=1, axis=1),
+            node("PRelu", ["b", "channels"], ["c"]),
+            node("BatchNormalization", ["c", "scale", "shift", "mean", "var"], ["y"], is_test=1),
+        ],
+        {"x": (F32, [None, 3, 4])},
+        ["y"],
+        {"row": row, "channels": channels, **dict(zip(("scale", "shift", "mean", "var"), statistics))},
+        opset=6,
+    )
+    across = channels[:, None]
+    b = (x + row) * across
+    c = np.where(b < 0, b * across, b)
+    scale, shift, mean, var = statistics[..., None]
+    wanted = (c - mean) / np.sqrt(var + F32(1e-5)) * scale + shift
+    np.testing.assert_allclose(hf.onnx.load(saved(proto, tmp_path))(x), wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_results_without_a_shape(tmp_path: Path) -> None:
+    proto = model_of([node("Neg", ["x"], ["y"])], {"x": (F32, [2])}, ["y"])
+    proto.graph.output[0].type.tensor_type.ClearField("shape")
+    np.testing.assert_array_equal(hf.onnx.load(saved(proto, tmp_path))(np.array([1, 2], F32)), [-1, -2])
+
+
 # ---- bad files
 
 

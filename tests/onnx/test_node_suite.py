@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,10 @@ def cases() -> list[Any]:
         warnings.simplefilter("ignore")
         from onnx.backend.test.case.node import collect_testcases
 
-        return list(collect_testcases(None))
+        found = list(collect_testcases(None))
+    if find_spec("PIL") is None:  # which reads pictures
+        found = [case for case in found if not case.name.startswith("test_image_decoder")]
+    return found
 
 
 def is_random(name: str) -> bool:
@@ -132,7 +136,7 @@ def test_operators_as_onnx_tests_them(tmp_path: Path, some: Callable[..., list[A
     fresh = [f"{name}: {reason}" for name, reason in errors.items() if name not in known]
     assert not fresh, "these are not listed:\n" + "\n".join(fresh)
     assert not (known & names) - set(errors), "these pass now; take them out of expected_failures.txt"
-    assert len(found) - len(errors) >= 1868 or share < 1
+    assert len(found) - len(errors) >= 1871 or share < 1
     assert compiled > 60 * share / 2
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.array import elementwise as ew
+from hybridflow.array import elementwise as ew, shapes
 from hybridflow.array.creation import asarray
 from hybridflow.array.datatypes import finfo
 from hybridflow.compiler.ir import dtypes
@@ -66,7 +66,7 @@ for _name, _function in {
 }.items():
     _unary(_name, _function)
 
-for _name, _combined in {
+_PAIRS: dict[str, Callable[[Any, Any], Any]] = {
     "Add": ew.add,
     "Sub": ew.subtract,
     "Mul": ew.multiply,
@@ -80,8 +80,33 @@ for _name, _combined in {
     "BitwiseAnd": ew.bitwise_and,
     "BitwiseOr": ew.bitwise_or,
     "BitwiseXor": ew.bitwise_xor,
-}.items():
+}
+for _name, _combined in _PAIRS.items():
     _binary(_name, _combined)
+
+
+def _placed(call: Call, a: Tensor, b: Tensor, axis: int) -> Tensor:
+    """``b`` with axes behind its own: those of ``a`` from ``axis`` on are its."""
+    behind = a.ndim - (axis + a.ndim if axis < 0 else axis) - b.ndim
+    if behind < 0:
+        raise call.fault(f"its second operand has {b.ndim} axes, which do not fit from axis {axis} on.")
+    return shapes.reshape(b, (*b.shape, *(1,) * behind))
+
+
+def _binary_by_axis(name: str, function: Callable[[Call, Any, Any], Any]) -> None:
+    """How two operands went together before opset 7."""
+
+    def meaning(
+        call: Call, a: Tensor, b: Tensor, *, axis: int | None = None, broadcast: int = 0, consumed_inputs: Any = None
+    ) -> Tensor:
+        result: Tensor = function(call, a, b if axis is None or not broadcast else _placed(call, a, b, axis))
+        return result
+
+    operator(name, until=6)(meaning)
+
+
+def _without_call(function: Callable[[Any, Any], Any]) -> Callable[[Call, Any, Any], Any]:
+    return lambda call, a, b: function(a, b)
 
 
 @operator("Equal", since=7, raw=(0, 1), elementwise=True)
@@ -125,6 +150,14 @@ def power(call: Call, a: Tensor, b: Tensor) -> Tensor:
     if dtypes.is_integer(a.dtype) and dtypes.is_float(b.dtype):
         return ew.astype(ew.pow(ew.astype(a, dtypes.float64), ew.astype(b, dtypes.float64)), a.dtype)
     return ew.pow(a, ew.astype(b, a.dtype))
+
+
+for _name, _combined in _PAIRS.items():
+    if not _name.startswith("Bitwise"):
+        _binary_by_axis(_name, _without_call(_combined))
+_binary_by_axis("Equal", _without_call(ew.equal))
+_binary_by_axis("Div", div)
+_binary_by_axis("Pow", power)
 
 
 @operator("Max", since=6, elementwise=True)
@@ -226,6 +259,11 @@ def prelu(call: Call, x: Tensor, slope: Tensor) -> Tensor:
     return ew.where(ew.less(x, number(x, 0)), x * slope, x)
 
 
+@operator("PRelu", until=6)
+def prelu_by_channel(call: Call, x: Tensor, slope: Tensor, *, consumed_inputs: Any = None) -> Tensor:
+    return prelu(call, x, _placed(call, x, slope, 1) if slope.ndim == 1 and x.ndim > 1 else slope)
+
+
 @operator("Elu", since=6, elementwise=True)
 def elu(call: Call, x: Tensor, *, alpha: float = 1.0) -> Tensor:
     return ew.where(ew.less(x, number(x, 0)), ew.expm1(ew.minimum(x, number(x, 0))) * number(x, alpha), x)
@@ -294,5 +332,8 @@ def dropout(call: Call, x: Tensor, ratio: object = None, training: object = None
 
 
 @operator("Dropout", since=7, until=10, elementwise=True)
-def dropout_of_inference(call: Call, x: Tensor, *, ratio: float = 0.5) -> Any:
+@operator("Dropout", until=6, elementwise=True)
+def dropout_of_inference(
+    call: Call, x: Tensor, *, ratio: float = 0.5, is_test: int = 1, consumed_inputs: Any = None
+) -> Any:
     return (x, ew.equal(x, x) | ew.not_equal(x, x)) if call.wants(1) else x

@@ -98,6 +98,26 @@ def batch_normalization(
     return (result, *running) if training_mode else result
 
 
+@operator("BatchNormalization", until=6, keeps_layout=True)
+def batch_normalization_of_inference(
+    call: Call,
+    x: Any,
+    scale: Tensor,
+    bias: Tensor,
+    mean: Tensor,
+    variance: Tensor,
+    *,
+    epsilon: float = 1e-5,
+    momentum: float = 0.9,
+    is_test: int = 0,
+    spatial: int = 1,
+    consumed_inputs: Any = None,
+) -> Any:
+    if not is_test and call.wants(1):
+        raise call.fault("is_test=0 is not supported.")
+    return batch_normalization(call, x, scale, bias, mean, variance, epsilon=epsilon, spatial=spatial)
+
+
 @operator("InstanceNormalization", since=6, keeps_layout=True)
 def instance_normalization(call: Call, x: Any, scale: Tensor, bias: Tensor, *, epsilon: float = 1e-5) -> ChannelsLast:
     x = laid(call, x)

@@ -15,7 +15,7 @@ def matmul(call: Call, a: Tensor, b: Tensor) -> Tensor:
     return products.matmul(a, b)
 
 
-@operator("Gemm", since=7)
+@operator("Gemm")
 def gemm(
     call: Call,
     a: Tensor,
@@ -26,6 +26,7 @@ def gemm(
     beta: float = 1.0,
     transA: int = 0,
     transB: int = 0,
+    broadcast: int = 1,
 ) -> Tensor:
     a = shapes.permute_dims(a, (1, 0)) if transA else a
     b = shapes.permute_dims(b, (1, 0)) if transB else b

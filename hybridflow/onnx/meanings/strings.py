@@ -13,6 +13,7 @@ from hybridflow.array.indexing import take
 from hybridflow.compiler.ir import dtypes
 from hybridflow.onnx.operators import ML, operator
 from hybridflow.onnx.running import Call
+from hybridflow.strings.regex import compiled
 
 
 def text(call: Call, value: object) -> np.ndarray:
@@ -37,6 +38,14 @@ def split(
     widest = max(map(len, parts), default=0)
     rows = np.array([row + [""] * (widest - len(row)) for row in parts], str).reshape(*array.shape, widest)
     return rows, asarray(np.array([len(row) for row in parts], np.int64).reshape(array.shape))
+
+
+@operator("RegexFullMatch", since=20, raw=(0,))
+def full_match(call: Call, x: object, *, pattern: str) -> Any:
+    """Whether each string matches, by RE2's rules."""
+    array = text(call, x)
+    match = compiled(pattern.encode()).fullmatch
+    return asarray(np.array([match(str(each)) is not None for each in array.flat], np.bool_).reshape(array.shape))
 
 
 _CASES: dict[str, Callable[[str], str]] = {"LOWER": str.lower, "UPPER": str.upper, "NONE": str}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hybridflow.array import elementwise as ew, reductions, shapes
 from hybridflow.array.creation import arange, ones, zeros
 from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ir.extents import holds
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import convolution as ops
 from hybridflow.core.tensor import Tensor
@@ -135,25 +137,56 @@ def conv_transpose(
     return ChannelsLast(out if bias is None else out + bias)
 
 
+class Pooling(NamedTuple):
+    """Where the windows of a pooling lie.
+
+    ``pairs`` are the padding of each axis, ``more`` how much of what is behind an axis only completes the last window,
+    and ``empty`` the axes along which there is no window.
+    """
+
+    pairs: list[tuple[Any, Any]]
+    more: list[Any]
+    empty: list[int]
+
+    def without_windows(self, out: Tensor) -> Tensor:
+        """A result whose empty axes have one window that there is not."""
+        for axis in self.empty:
+            out = shapes.slice_axis(out, axis, 0, 0)
+        return out
+
+
 def pool_geometry(
-    x: Tensor, auto_pad: str, pads: Any, size: Any, step: Any, dilation: Any, ceil_mode: int
-) -> tuple[list[tuple[Any, Any]], list[Any]]:
-    """Padding of each axis, with what ``ceil_mode`` adds behind, and how much of it that is."""
+    call: Call, x: Tensor, auto_pad: str, pads: Any, size: Any, step: Any, dilation: Any, ceil_mode: int
+) -> Pooling:
+    """The padding of each axis, with what ``ceil_mode`` adds behind.
+
+    A window that takes more than its padded axis, by less than a step, is there as far as the axis is: the number of
+    windows is rounded towards zero, as onnxruntime does.
+    """
     extents = x.shape[1:-1]
     pairs = pairs_of(auto_pad, pads, extents, size, step, dilation)
-    more = []
+    more: list[Any] = []
+    empty: list[int] = []
     for axis, (n, k, s, d) in enumerate(zip(extents, size, step, dilation)):
         before, after = pairs[axis]
         extra: Any = 0
-        if ceil_mode and auto_pad == "NOTSET":
-            rest = n + before + after - ((k - 1) * d + 1)
+        rest = n + before + after - ((k - 1) * d + 1)
+        if not holds(rest):
+            if not holds(rest + 2 * s - 1):
+                raise call.fault(
+                    f"a window takes {(k - 1) * d + 1} elements of {n + before + after} along axis {axis}."
+                )
+            extra = -rest
+            if not holds(rest + s - 1):
+                empty.append(axis + 1)
+        elif ceil_mode and auto_pad == "NOTSET":
             windows = -(-rest // s) + 1
             if (windows - 1) * s >= n + before:  # a window that begins behind the padding is none
                 windows = windows - 1
             extra = max((windows - 1) * s - rest, 0) if isinstance(rest, int) else (windows - 1) * s - rest
         more.append(extra)
         pairs[axis] = before, after + extra
-    return pairs, more
+    return Pooling(pairs, more, empty)
 
 
 def _windows(x: Tensor, size: Any, step: Any, dilation: Any) -> list[Tensor]:
@@ -188,19 +221,22 @@ def max_pool(
     count = len(kernel_shape)
     step, dilation = strides or [1] * count, dilations or [1] * count
     x = laid(call, x)
-    pairs, _ = pool_geometry(x, auto_pad, pads, kernel_shape, step, dilation, ceil_mode)
-    if not call.wants(1):
-        if all(d == 1 for d in dilation):
-            return ChannelsLast(largest("MaxPool", x, kernel_shape, step, pairs, None, count))
-        x = shapes.pad(x, [(0, 0), *pairs, (0, 0)], constant_values=_lowest(x.dtype))
-        running: Any = None
-        for part in _windows(x, kernel_shape, step, dilation):
-            running = part if running is None else ew.maximum(running, part)
-        return ChannelsLast(running)
-    return _with_places(x, kernel_shape, step, dilation, pairs, storage_order)
+    pooling = pool_geometry(call, x, auto_pad, pads, kernel_shape, step, dilation, ceil_mode)
+    pairs = pooling.pairs
+    if call.wants(1):
+        results = _with_places(x, kernel_shape, step, dilation, pairs, storage_order)
+        return tuple([ChannelsLast(pooling.without_windows(part)) for part in results])
+    if all(d == 1 for d in dilation):
+        largest_ones = largest("MaxPool", x, kernel_shape, step, pairs, None, count)
+    else:
+        padded = shapes.pad(x, [(0, 0), *pairs, (0, 0)], constant_values=_lowest(x.dtype))
+        largest_ones = functools.reduce(ew.maximum, _windows(padded, kernel_shape, step, dilation))
+    return ChannelsLast(pooling.without_windows(largest_ones))
 
 
-def _with_places(x: Tensor, size: Any, step: Any, dilation: Any, pairs: Any, storage_order: int) -> Any:
+def _with_places(
+    x: Tensor, size: Any, step: Any, dilation: Any, pairs: Any, storage_order: int
+) -> tuple[Tensor, Tensor]:
     """The largest elements, and where they lie in all of the images: the first of equal ones."""
     n, *extents, channels = x.shape
     order = range(len(extents)) if not storage_order else range(len(extents) - 1, -1, -1)
@@ -227,7 +263,7 @@ def _with_places(x: Tensor, size: Any, step: Any, dilation: Any, pairs: Any, sto
         best, where = ew.where(larger, part, best), ew.where(larger, at, where)
     image = shapes.reshape(arange(n), (n, *(1 for _ in extents), 1)) * (weight * channels)
     plane = arange(channels) * weight
-    return ChannelsLast(best), ChannelsLast(where + image + plane)
+    return best, where + image + plane
 
 
 @operator("AveragePool", keeps_layout=True)
@@ -246,9 +282,11 @@ def average_pool(
     count = len(kernel_shape)
     step, dilation = strides or [1] * count, dilations or [1] * count
     x = laid(call, x)
-    pairs, more = pool_geometry(x, auto_pad, pads, kernel_shape, step, dilation, ceil_mode)
+    pooling = pool_geometry(call, x, auto_pad, pads, kernel_shape, step, dilation, ceil_mode)
+    pairs, more = pooling.pairs, pooling.more
     if all(d == 1 for d in dilation) and not count_include_pad:
-        return ChannelsLast(average("AveragePool", x, kernel_shape, step, pairs, None, count))
+        means = average("AveragePool", x, kernel_shape, step, pairs, None, count)
+        return ChannelsLast(pooling.without_windows(means))
     around = [(0, 0), *pairs, (0, 0)]
     counted = ones((1, *x.shape[1:-1], 1), dtype=x.dtype)
     if count_include_pad:
@@ -263,7 +301,7 @@ def average_pool(
     total, number = parts[0], numbers[0]
     for part, one in zip(parts[1:], numbers[1:]):
         total, number = total + part, number + one
-    return ChannelsLast(ew.divide(total, number))
+    return ChannelsLast(pooling.without_windows(ew.divide(total, number)))
 
 
 @operator("LpPool", since=2, keeps_layout=True)
@@ -282,12 +320,12 @@ def lp_pool(
     count = len(kernel_shape)
     step, dilation = strides or [1] * count, dilations or [1] * count
     x = laid(call, x)
-    pairs, _ = pool_geometry(x, auto_pad, pads, kernel_shape, step, dilation, ceil_mode)
-    powers = shapes.pad(ew.pow(ew.abs(x), float(p)), [(0, 0), *pairs, (0, 0)])
+    pooling = pool_geometry(call, x, auto_pad, pads, kernel_shape, step, dilation, ceil_mode)
+    powers = shapes.pad(ew.pow(ew.abs(x), float(p)), [(0, 0), *pooling.pairs, (0, 0)])
     total: Any = None
     for part in _windows(powers, kernel_shape, step, dilation):
         total = part if total is None else total + part
-    return ChannelsLast(ew.pow(total, 1.0 / p))
+    return ChannelsLast(pooling.without_windows(ew.pow(total, 1.0 / p)))
 
 
 def _inner(x: Any) -> tuple[int, ...]:
