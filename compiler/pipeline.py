@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-
 from hybridflow.compiler.codegen.control.inline_control_flow import is_inline
 from hybridflow.compiler.codegen.core.cost_model import instructions
-from hybridflow.compiler.codegen.core.read_counts import read_counts
+from hybridflow.compiler.codegen.core.read_counts import read_counter
 from hybridflow.compiler.codegen.module_builder import ModuleBuilder
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.loops.alias_analysis import AliasAnalysis, AliasPairs
@@ -30,7 +28,7 @@ def optimize(graph: Graph, target: Target | None = None) -> Graph:
 
 def partition(graph: Graph, target: Target) -> Fusion:
     """The kernels of an optimised graph."""
-    return fuse(graph, target, instructions, functools.partial(read_counts, target))
+    return fuse(graph, target, instructions, read_counter(target))
 
 
 def compile_graph(

@@ -145,7 +145,9 @@ class ModuleBuilder:
             if count:
                 self.check_codes[node] = len(self.checks) + 1
                 self.checks += [Check(HybridflowError.__name__, node.op.name, "a check failed.", node.where)] * count
-        self.written: dict[Hashable, tuple[EmittedKernel, KernelInfo]] = {}  # by what kernels of the same code share
+        self.written: dict[
+            Hashable, tuple[EmittedKernel, KernelInfo, Extent]
+        ] = {}  # by what kernels of the same code share
         self.computed = set(self.fusion.computed)  # with the nodes of templates
 
     def function_of(
@@ -268,10 +270,10 @@ class ModuleBuilder:
             chooser = Chooser(self.choices)
             code, how = self._write(template.kernel, chooser)
             info = self._info(code.phases[0].symbol, kernel, how)
-            written = code, replace(info, facts=chooser.facts, candidates=chooser.count)
+            written = code, replace(info, facts=chooser.facts, candidates=chooser.count), _work(kernel)
             if key is not None:
                 self.written[key] = written
-        code, info = written
+        code, info, work = written
         lines = tuple(dict.fromkeys(n.where for n in kernel.nodes if n.where))
         product = by_library(kernel, self.fastmath) if self.target.kind == "cuda" and self.is_outermost else None
         how = info.schedule if product is None else describe_schedule(product, self.target, info.schedule)
@@ -286,7 +288,7 @@ class ModuleBuilder:
             ]
         watched = self.polls_interrupts and polls_interrupts(anchor)
         check, number = min(codes, default=None), len(self.infos) - 1
-        return KernelCall(code, operands, check, wave, number, _work(kernel), watched, product)
+        return KernelCall(code, operands, check, wave, number, work, watched, product)
 
     def is_leaf(self, node: Node) -> bool:
         return node.is_parameter or node in self.computed

@@ -597,6 +597,8 @@ def larger(a: Extent, b: Extent) -> Extent:
 def aligned(extent: Extent, to: int) -> Extent:
     """At least ``extent``, and a multiple of ``to``, whatever the symbols are.  Factors are rounded up where that adds
     little; those of small ones are divided, or rows of a few bytes would take many times as much."""
+    if isinstance(extent, int):
+        return -(-extent // to) * to
     large: dict[Term, int] = {}
     small: dict[Term, int] = {}
     for term, factor in terms_of(extent):

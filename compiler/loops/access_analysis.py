@@ -24,7 +24,7 @@ class AccessAnalysis:
         self.stored: set[Node] = set()
         self._leaves: set[Node] = set(graph.inputs)
         self.is_leaf = self._leaves.__contains__
-        self._views = Views(self.is_leaf)
+        self.views = Views(self.is_leaf)
         self._axes: dict[Shape, Index] = {}
         self._flat: dict[Shape, Space] = {}
         self._reductions: dict[tuple, Space] = {}
@@ -80,7 +80,7 @@ class AccessAnalysis:
         if view.shape not in self._axes:
             axes = [variable(v) for v in spaces.over(view.shape).vars]
             self._axes[view.shape] = Index(view.shape, axes=axes)
-        reads = access_maps_of(view, self._axes[view.shape], self.is_leaf, self._views)
+        reads = access_maps_of(view, self._axes[view.shape], self.is_leaf, self.views)
         return max((leaf_index.linear.divisions for _, leaf_index in reads.leaves), default=0)
 
     def leaves_beneath(self, node: Node) -> list[Node]:
@@ -110,7 +110,7 @@ class AccessAnalysis:
         result = self._reads.get(key)
         if result is None:
             index = Index(visited_shape(node), linear=position)
-            result = self._reads[key] = access_maps_of(node, index, self.is_leaf, self._views)
+            result = self._reads[key] = access_maps_of(node, index, self.is_leaf, self.views)
         return result
 
     def own_reads(self, node: Node) -> AccessMaps:

@@ -301,7 +301,7 @@ class _Materialization:
                     times = self.times(node)
                     flat = node.op.kind in READS_LINEAR
                     for nest, source in enumerate(node.inputs):
-                        reads = AccessMaps(self.reader.is_leaf)
+                        reads = AccessMaps(self.reader.is_leaf, self.reader.views)
                         space = spaces.over((product(source.shape),)) if flat else self.reader.linear(source.shape)
                         reads.follow(source, Index(source.shape, linear=space.full))
                         visit_all(reads, _Visit(space.full, source.shape, space, nest, times[nest], flat))

@@ -1,8 +1,10 @@
 """Clusters in an order in which they can run, kept up while they grow and merge.
 
-Whether one cluster needs another, directly or not, is asked for every node.  An order makes that cheap: a cluster only
-needs earlier ones, so the search stops at the position of what is looked for.  When a cluster comes to need a later
-one, the stretch between the two is sorted again (as by Pearce and Kelly, A Dynamic Topological Sort Algorithm, 2007).
+Whether one cluster needs another, directly or not, is asked for every node.  Each cluster has a bit, and keeps the bits
+of all that it needs: clusters only come to need more, mostly the last one, which none needs yet.  Among very many these
+would be long, and a search answers: a cluster only needs earlier ones, so it stops at the position of what is looked
+for.  When a cluster comes to need a later one, the stretch between the two is sorted again (as by Pearce and Kelly, A
+Dynamic Topological Sort Algorithm, 2007).
 """
 
 from __future__ import annotations
@@ -14,11 +16,16 @@ from hybridflow.errors import CompileError
 
 
 class Order:
+    MOST_BITS = 1 << 13
+
     def __init__(self) -> None:
         self._slots: list[Cluster | None] = []  # None where a cluster has been merged into another
         self._place: dict[Cluster, int] = {}
         self._needs: dict[Cluster, set[Cluster]] = {}
         self._needed_by: dict[Cluster, set[Cluster]] = {}
+        self._has_bits = self.MOST_BITS > 0
+        self._bit: dict[Cluster, int] = {}
+        self._closure: dict[Cluster, int] = {}  # its own bit, and those of all that it needs, directly or not
 
     def __iter__(self) -> Iterator[Cluster]:
         return (c for c in self._slots if c is not None)
@@ -38,6 +45,9 @@ class Order:
         self._place[cluster] = len(self._slots)
         self._slots.append(cluster)
         self._needs[cluster], self._needed_by[cluster] = set(), set()
+        if self._has_bits:
+            self._bit[cluster] = self._closure[cluster] = 1 << len(self._bit)
+            self._has_bits = len(self._bit) < self.MOST_BITS
         self._link(cluster, needs)
 
     def need(self, cluster: Cluster, needs: Iterable[Cluster]) -> None:
@@ -64,6 +74,9 @@ class Order:
 
     def depends(self, clusters: Iterable[Cluster], on: Cluster) -> bool:
         """Whether one of the clusters is ``on`` or needs it, directly or not."""
+        if self._has_bits:
+            bit, closure = self._bit[on], self._closure
+            return any(closure[c] & bit for c in clusters)
         place, limit = self._place, self._place[on]
         stack = [c for c in clusters if place[c] >= limit]
         seen = set(stack)
@@ -84,6 +97,17 @@ class Order:
         for c in needs:
             self._needs[cluster].add(c)
             self._needed_by[c].add(cluster)
+            if self._has_bits:
+                self._add_to_closure(cluster, self._closure[c])
+
+    def _add_to_closure(self, cluster: Cluster, bits: int) -> None:
+        """``cluster``, and so all that need it, need what has these bits."""
+        closure, stack = self._closure, [cluster]
+        while stack:
+            current = stack.pop()
+            if bits & ~closure[current]:
+                closure[current] |= bits
+                stack += self._needed_by[current]
 
     def _sort(self, first: int, last: int) -> None:
         """Put the clusters in these places into order among themselves; the others stand right."""

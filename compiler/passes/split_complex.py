@@ -9,19 +9,16 @@ moves whole numbers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node, graphs_in
-from hybridflow.compiler.ir.results import parts_of
+from hybridflow.compiler.ir.results import ValueType, parts_of
+from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import TABLE, Kind
 from hybridflow.compiler.ops.complex_pairs import Moved, Pair
 from hybridflow.errors import DTypeError
-
-if TYPE_CHECKING:
-    from hybridflow.compiler.ir.types import TensorType
-
 
 _MOVING = (Kind.VIEW, Kind.SEGMENT, Kind.GATHER)
 
@@ -31,7 +28,9 @@ def split_complex(graph: Graph) -> Graph:
     return _Split(graph).graph() if _computes_complex(graph) else graph
 
 
-def _is_complex(type: TensorType) -> bool:
+def _is_complex(type: ValueType) -> bool:
+    if isinstance(type, TensorType):
+        return dt.is_complex(type.dtype)
     return any(dt.is_complex(part.dtype) for part in parts_of(type))
 
 
@@ -43,7 +42,10 @@ def _is_split(node: Node) -> bool:
 
 
 def _computes_complex(graph: Graph) -> bool:
-    return any(not _is_split(node) or any(map(_computes_complex, graphs_in(node.attrs))) for node in graph.nodes)
+    if any(_is_complex(node.type) for node in (*graph.inputs, *graph.nodes)) and not all(map(_is_split, graph.nodes)):
+        return True
+    inner = [part for node in graph.nodes if node.op.kind is Kind.CONTROL for part in graphs_in(node.attrs)]
+    return any(map(_computes_complex, inner))
 
 
 class _Value:

@@ -11,13 +11,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from hybridflow.compiler.index import iteration_space as spaces
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node, Role
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.loops import buffer_assignment, plan_verifier, topological_order
-from hybridflow.compiler.loops.kernel import Fusion
-from hybridflow.compiler.ops import TABLE
+from hybridflow.compiler.loops.kernel import Cluster, Fusion
+from hybridflow.compiler.ops import TABLE, Kind
 from hybridflow.compiler.pipeline import compile_graph, partition
 from hybridflow.compiler.target import AVX512
 from hybridflow.errors import CompileError
@@ -106,6 +107,50 @@ def test_a_cycle_of_clusters_is_an_error() -> None:
     clusters.need(first, [second])
     with pytest.raises(CompileError, match="waits for itself"):
         clusters.check()
+
+
+def reached(needs: dict[Cluster, set[Cluster]], clusters: set[Cluster]) -> set[Cluster]:
+    """These clusters, and all that they need."""
+    seen, stack = set(clusters), [*clusters]
+    while stack:
+        more = needs[stack.pop()] - seen
+        seen |= more
+        stack += more
+    return seen
+
+
+@pytest.mark.parametrize("most_bits", [topological_order.Order.MOST_BITS, 0, 7])
+def test_what_clusters_need_is_known_while_they_grow_and_merge(most_bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topological_order.Order, "MOST_BITS", most_bits)
+    node, numbers, merges = residual().nodes[0], np.random.default_rng(5), 0
+    for _ in range(20):
+        order = topological_order.Order()
+        needs: dict[Cluster, set[Cluster]] = {}
+        for _ in range(25):
+            clusters = list(order)
+            if len(clusters) < 3 or numbers.integers(2):
+                new = Cluster(Kind.ELEMENTWISE, spaces.over((2,)), (2,), node, [])
+                needs[new] = {clusters[k] for k in numbers.integers(0, len(clusters), 2)} if clusters else set()
+                order.append(new, needs[new])
+                continue
+            first, second = (clusters[k] for k in numbers.choice(len(clusters), 2, replace=False))
+            if second in reached(needs, {first}):
+                first, second = second, first
+            through_another = first in reached(needs, needs[second] - {first})
+            assert order.depends_through_another(second, first) == through_another
+            if first in needs[second] and not through_another:
+                merges += 1
+                order.merge(first, second)
+                needs[second] |= needs.pop(first)
+                needs = {c: {second if n is first else n for n in those} - {c} for c, those in needs.items()}
+            else:
+                order.need(second, [first])
+                needs[second].add(first)
+            order.check()
+            assert all(
+                order.depends([one], other) == (other in reached(needs, {one})) for one in order for other in order
+            )
+    assert merges > 10
 
 
 def test_kernels_that_are_missing_or_too_early_are_errors() -> None:
