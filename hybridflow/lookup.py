@@ -99,7 +99,11 @@ class KeyValueTensorInitializer:
             raise ShapeError(stage, f"keys are {self.keys.shape}, values {self.values.shape}. Expected equal shapes.")
 
     def pairs(self) -> Iterable[tuple[Any, Any]]:
-        """Each key with its value."""
+        """Each key with its value.
+
+        Returns:
+            An iterable of pairs.
+        """
         return zip(self.keys.ravel().tolist(), self.values.ravel().tolist())
 
 
@@ -198,7 +202,11 @@ class TextFileInitializer:
         ]
 
     def pairs(self) -> Iterable[tuple[Any, Any]]:
-        """Each key with its value."""
+        """Each key with its value.
+
+        Returns:
+            An iterable of pairs.
+        """
         return self._pairs
 
 
@@ -231,11 +239,25 @@ class _Table:
         return self._tensor(self._column([self._default], ()), self._value_dtype)
 
     def size(self, name: str | None = None) -> Tensor:
-        """The number of entries: int64."""
+        """The number of entries.
+
+        Args:
+            name: ignored.
+
+        Returns:
+            An int64 scalar.
+        """
         return step(lambda: np.int64(len(self._content)), [], [TensorType((), int64)], self._in_order)[0]
 
     def export(self, name: str | None = None) -> tuple[Tensor, Tensor]:
-        """All keys, and all values."""
+        """All keys, and all values.
+
+        Args:
+            name: ignored.
+
+        Returns:
+            A pair of tensors, in the order in which entries came.
+        """
         keys, values = list(self._content), list(self._content.values())
         outcome = self._tensor(self._array(keys, (len(keys),), self._key_dtype), self._key_dtype)
         return outcome, self._tensor(self._column(values, (len(values),)), self._value_dtype)
@@ -245,7 +267,19 @@ class _Table:
 
     @entered
     def lookup(self, keys: Any, name: str | None = None) -> Any:
-        """The values of keys: of a tensor, or of the values of a ragged or sparse one; the default for unknown ones."""
+        """The values of keys; the default for unknown ones.
+
+        Args:
+            keys: a tensor of keys, or a ragged or sparse one.
+            name: ignored.
+
+        Returns:
+            A tensor of shape ``keys.shape + value.shape``; ragged or sparse as the keys are.
+
+        >>> words = hf.lookup.KeyValueTensorInitializer(["a", "b"], [1, 2])
+        >>> hf.lookup.StaticHashTable(words, -1).lookup(["b", "c"]).tolist()
+        [2, -1]
+        """
         if isinstance(keys, Ragged):
             return keys.with_values(self.lookup(keys.values))
         if isinstance(keys, COO):
@@ -377,7 +411,14 @@ class StaticVocabularyTable:
         return int64
 
     def size(self, name: str | None = None) -> Tensor:
-        """The number of words, and of numbers for unknown ones: int64."""
+        """The number of words, and of numbers for unknown ones.
+
+        Args:
+            name: ignored.
+
+        Returns:
+            An int64 scalar.
+        """
         return wrap(np.array(self._known() + self.num_oov_buckets, np.int64))
 
     def _known(self) -> int:
@@ -388,7 +429,15 @@ class StaticVocabularyTable:
 
     @entered
     def lookup(self, keys: Any, name: str | None = None) -> Any:
-        """The numbers of words: int64."""
+        """The numbers of words.
+
+        Args:
+            keys: a tensor of words, or a ragged or sparse one.
+            name: ignored.
+
+        Returns:
+            An int64 tensor of the same shape; ragged or sparse as the words are.
+        """
         if isinstance(keys, Ragged):
             return keys.with_values(self.lookup(keys.values))
         if isinstance(keys, COO):
@@ -446,7 +495,16 @@ class MutableHashTable(_Table):
     def lookup(  # type: ignore[override]
         self, keys: Any, dynamic_default_values: Any = None, name: str | None = None
     ) -> Any:
-        """The values of keys; for unknown ones the default, or the value in ``dynamic_default_values``."""
+        """The values of keys; for unknown ones the default, or a value of their own.
+
+        Args:
+            keys: a tensor of keys.
+            dynamic_default_values: a value for each key, or None.
+            name: ignored.
+
+        Returns:
+            A tensor of shape ``keys.shape + value.shape``.
+        """
         if dynamic_default_values is None:
             return super().lookup(keys)
         x, defaults = self._keys(keys), self._values(dynamic_default_values)
@@ -471,7 +529,16 @@ class MutableHashTable(_Table):
 
     @entered
     def insert(self, keys: Any, values: Any, name: str | None = None) -> None:
-        """Put entries in, in the place of those with the same keys.  Raises ShapeError where values do not fit."""
+        """Put entries in, in the place of those with the same keys.
+
+        Args:
+            keys: a tensor of keys.
+            values: a value for each key.
+            name: ignored.
+
+        Raises:
+            ShapeError: where values do not fit.
+        """
         x, y = self._keys(keys), self._values(values)
         if len(y.shape) != len(x.shape) + len(self._value_shape):
             raise ShapeError(self._stage, f"values are {y.type} for the keys {x.type}.")
@@ -486,7 +553,12 @@ class MutableHashTable(_Table):
 
     @entered
     def remove(self, keys: Any, name: str | None = None) -> None:
-        """Take entries out; keys that are not there do not matter."""
+        """Take entries out; keys that are not there do not matter.
+
+        Args:
+            keys: a tensor of keys.
+            name: ignored.
+        """
 
         def run(array: np.ndarray) -> Any:
             for key in array.ravel().tolist():

@@ -55,7 +55,11 @@ class Module:
         self._trainable = bool(value)
 
     def named_variables(self) -> dict[str, Variable]:
-        """All variables by their path from here: ``{"layers.0.kernel": ...}``."""
+        """All variables by their path from here.
+
+        Returns:
+            A dict: ``{"layers.0.kernel": ...}``.
+        """
         return {path: variable for path, variable, _ in traverse(self, Module) if isinstance(variable, Variable)}
 
     @property

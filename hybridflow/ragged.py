@@ -118,13 +118,42 @@ class Ragged:
 
     @classmethod
     def from_row_splits(cls, values: Any, row_splits: Any, name: str | None = None, validate: bool = True) -> Ragged:
-        """The same as ``Ragged(values, row_splits)``."""
+        """Rows by where they begin and end, as ``Ragged(values, row_splits)`` has them.
+
+        Args:
+            values: a tensor, array, nested list or ragged tensor with a first axis of all values.
+            row_splits: rising integers, one more than rows: row i is ``values[row_splits[i] : row_splits[i + 1]]``.
+            name: ignored.
+            validate: ignored.
+
+        Returns:
+            A ragged tensor.
+
+        Raises:
+            ArgumentError: for splits that do not rise, or do not end with the number of values.
+        """
         return Ragged(values, row_splits)
 
     @classmethod
     @entered
     def from_row_lengths(cls, values: Any, row_lengths: Any, name: str | None = None, validate: bool = True) -> Ragged:
-        """Rows of given lengths.  Raises ArgumentError where these do not add up to the number of values."""
+        """Rows of given lengths.
+
+        Args:
+            values: a tensor, array, nested list or ragged tensor with a first axis of all values.
+            row_lengths: an integer for each row.
+            name: ignored.
+            validate: ignored.
+
+        Returns:
+            A ragged tensor.
+
+        Raises:
+            ArgumentError: where lengths do not add up to the number of values.
+
+        >>> hf.ragged.Ragged.from_row_lengths([1, 2, 3], [2, 0, 1]).to_list()
+        [[1, 2], [], [3]]
+        """
         lengths = _integers("Ragged", row_lengths, "row_lengths")
         zero = filled(0, default_int, (1,), "Ragged")
         return Ragged(values, _concat([zero, cumulative_sum(lengths)]))
@@ -134,7 +163,25 @@ class Ragged:
     def from_value_rowids(
         cls, values: Any, value_rowids: Any, nrows: Any = None, name: str | None = None, validate: bool = True
     ) -> Ragged:
-        """Rows by the number of the row of each value, which may not fall.  Compiled functions need ``nrows``."""
+        """Rows by the number of the row of each value.
+
+        Args:
+            values: a tensor, array, nested list or ragged tensor with a first axis of all values.
+            value_rowids: an integer for each value; they may not fall.
+            nrows: the number of rows, which compiled functions need; by default the last number and 1.
+            name: ignored.
+            validate: ignored.
+
+        Returns:
+            A ragged tensor.
+
+        Raises:
+            IndexRangeError: for a row out of range.
+            ArgumentError: for numbers that fall.
+
+        >>> hf.ragged.Ragged.from_value_rowids([1, 2, 3], [0, 0, 2]).to_list()
+        [[1, 2], [], [3]]
+        """
         stage = "Ragged"
         rows = _integers(stage, value_rowids, "value_rowids")
         if nrows is None:
@@ -153,7 +200,23 @@ class Ragged:
     @classmethod
     @entered
     def from_tensor(cls, tensor: Any, lengths: Any = None, padding: Any = None, name: str | None = None) -> Ragged:
-        """The rows of a dense tensor, cut to ``lengths``, or without the ``padding`` at their ends."""
+        """The rows of a dense tensor, cut at their ends.
+
+        Args:
+            tensor: a tensor with two axes or more.
+            lengths: the length of each row, or None.
+            padding: the value that is cut off at the ends of rows, or None.
+            name: ignored.
+
+        Returns:
+            A ragged tensor.
+
+        Raises:
+            ShapeError: for fewer axes, or where there are not as many lengths as rows.
+
+        >>> hf.ragged.Ragged.from_tensor([[1, 0], [2, 3]], padding=0).to_list()
+        [[1], [2, 3]]
+        """
         stage = "Ragged"
         x = as_tensor(tensor, stage)
         if x.ndim < 2:
@@ -178,7 +241,17 @@ class Ragged:
     def from_nested_row_splits(
         cls, flat_values: Any, nested_row_splits: Sequence[Any], name: str | None = None, validate: bool = True
     ) -> Ragged:
-        """Rows of rows, by the splits of each level, the outermost first."""
+        """Rows of rows, by the splits of each level, the outermost first.
+
+        Args:
+            flat_values: a tensor, array or nested list with a first axis of all innermost values.
+            nested_row_splits: the splits of each level.
+            name: ignored.
+            validate: ignored.
+
+        Returns:
+            A ragged tensor.
+        """
         return functools.reduce(lambda values, splits: Ragged(values, splits), reversed(nested_row_splits), flat_values)
 
     @classmethod
@@ -186,7 +259,17 @@ class Ragged:
     def from_nested_row_lengths(
         cls, flat_values: Any, nested_row_lengths: Sequence[Any], name: str | None = None, validate: bool = True
     ) -> Ragged:
-        """Rows of rows, by the lengths of each level, the outermost first."""
+        """Rows of rows, by the lengths of each level, the outermost first.
+
+        Args:
+            flat_values: a tensor, array or nested list with a first axis of all innermost values.
+            nested_row_lengths: the lengths of each level.
+            name: ignored.
+            validate: ignored.
+
+        Returns:
+            A ragged tensor.
+        """
         return functools.reduce(
             lambda values, lengths: cls.from_row_lengths(values, lengths), reversed(nested_row_lengths), flat_values
         )
@@ -197,7 +280,18 @@ class Ragged:
         cls, values: Any, uniform_row_length: int, nrows: int | None = None, validate: bool = True,
         name: str | None = None,
     ) -> Ragged:  # fmt: skip
-        """Rows of one length; ``nrows`` is needed where that is 0."""
+        """Rows of one length.
+
+        Args:
+            values: a tensor, array, nested list or ragged tensor with a first axis of all values.
+            uniform_row_length: the length, an int.
+            nrows: the number of rows, which is needed where the length is 0.
+            validate: ignored.
+            name: ignored.
+
+        Returns:
+            A ragged tensor.
+        """
         stage = "Ragged"
         width = type_rules.integer(stage, "uniform_row_length", uniform_row_length)
         held = values if isinstance(values, Ragged) else _dense(values, stage)
@@ -218,7 +312,14 @@ class Ragged:
         return (self.row_splits, *(self.values.nested_row_splits if isinstance(self.values, Ragged) else ()))
 
     def nested_row_lengths(self, name: str | None = None) -> tuple[Tensor, ...]:
-        """The lengths of rows of each level, the outermost first."""
+        """The lengths of rows of each level, the outermost first.
+
+        Args:
+            name: ignored.
+
+        Returns:
+            A tuple of int64 tensors.
+        """
         return (self.row_lengths(), *(self.values.nested_row_lengths() if isinstance(self.values, Ragged) else ()))
 
     @property
@@ -228,7 +329,16 @@ class Ragged:
         return axes
 
     def bounding_shape(self, axis: int | None = None, name: str | None = None, out_type: Any = None) -> Tensor:
-        """The extents of the dense tensor that has room for all rows."""
+        """The extents of the dense tensor that has room for all rows.
+
+        Args:
+            axis: an axis, or None for all.
+            name: ignored.
+            out_type: the dtype of the result, int64 unless given.
+
+        Returns:
+            A tensor: the extent of the axis, or of all.
+        """
         longest = _known("Ragged", self.row_lengths(), "the length of the longest row").max(initial=0)
         within = self.values.bounding_shape().numpy() if isinstance(self.values, Ragged) else self.values.shape
         sizes = np.array([self.nrows(), longest, *within[1:]], np.int64 if out_type is None else out_type)
@@ -250,20 +360,36 @@ class Ragged:
         return len(self.nested_row_splits)
 
     def nrows(self) -> Any:
-        """The number of rows."""
+        """The number of rows.
+
+        Returns:
+            An int, or an extent of the trace.
+        """
         return self.shape[0]
 
     def __len__(self) -> int:
         return int(self.nrows())
 
     def row_lengths(self, axis: int = 1, name: str | None = None) -> Any:
-        """The length of each row: int64; for an axis further in, that of each row there, as a ragged tensor."""
+        """The length of each row.
+
+        Args:
+            axis: 1, or an axis further in.
+            name: ignored.
+
+        Returns:
+            An int64 tensor; for an axis further in a ragged one.
+        """
         if axis > 1 and isinstance(self.values, Ragged):
             return made(self.values.row_lengths(axis - 1), self.row_splits)
         return subtract(getitem(self.row_splits, slice(1, None)), getitem(self.row_splits, slice(None, -1)))
 
     def value_rowids(self) -> Tensor:
-        """The row of each value: int64."""
+        """The row of each value.
+
+        Returns:
+            An int64 tensor.
+        """
         return row_of_each(self.row_splits, self.values.shape[0])
 
     @entered
@@ -314,7 +440,11 @@ class Ragged:
     # ---- conversion
 
     def to_list(self) -> list[Any]:
-        """The rows as nested lists."""
+        """The rows as nested lists.
+
+        Returns:
+            A list of lists.
+        """
         return [row.tolist() for row in self]
 
     tolist = to_list
@@ -369,7 +499,11 @@ class Ragged:
         return where(reshape_to(there, (rows, width, *[1] * (self.values.ndim - 1))), filled_rows, fill)
 
     def numpy(self) -> np.ndarray:
-        """The rows as a NumPy array of arrays."""
+        """The rows as a NumPy array of arrays.
+
+        Returns:
+            An object array with an array for each row.
+        """
         rows = np.empty(len(self), object)
         for k, row in enumerate(self):
             rows[k] = row.numpy()
@@ -378,19 +512,49 @@ class Ragged:
     # ---- computing
 
     def with_values(self, values: Any) -> Ragged:
-        """The same rows of other values, as many."""
+        """The same rows of other values.
+
+        Args:
+            values: a tensor with as many values.
+
+        Returns:
+            A ragged tensor.
+
+        Raises:
+            ShapeError: for another number of values.
+        """
         new = values if isinstance(values, Ragged) else as_tensor(values, "with_values")
         if not new.ndim or new.shape[0] != self.values.shape[0]:
             raise ShapeError("with_values", f"values are {new.shape}. Expected as many as {self.values.shape}.")
         return made(new, self.row_splits)
 
     def with_flat_values(self, values: Any) -> Ragged:
-        """The same rows of other innermost values, as many."""
+        """The same rows of other innermost values.
+
+        Args:
+            values: a tensor with as many values.
+
+        Returns:
+            A ragged tensor.
+
+        Raises:
+            ShapeError: for another number of values.
+        """
         inner = self.values.with_flat_values(values) if isinstance(self.values, Ragged) else values
         return self.with_values(inner)
 
     def map(self, function: Callable[[Tensor], Any]) -> Ragged:
-        """``function`` of the values of all rows at once."""
+        """What a function makes of the values of all rows at once.
+
+        Args:
+            function: a function of a tensor that keeps its first extent.
+
+        Returns:
+            A ragged tensor.
+
+        >>> hf.ragged.Ragged([1, 2, 3], [0, 2, 3]).map(lambda x: x * 10).to_list()
+        [[10, 20], [30]]
+        """
         return self.with_flat_values(function(self.flat_values))
 
     def _reduced(self, name: str, axis: Any) -> Any:
@@ -430,23 +594,61 @@ class Ragged:
         return Ragged.from_row_lengths(sums, widths)
 
     def sum(self, axis: int | None = 1) -> Any:
-        """The sum of each row; with axis 0 of each column, with None of all values."""
+        """The sum of each row; with axis 0 of each column, with None of all values.
+
+        Args:
+            axis: 1 for each row, 0 for each column, None for all values.
+
+        Returns:
+            A tensor.
+
+        >>> hf.ragged.Ragged([1, 2, 3], [0, 2, 3]).sum().tolist()
+        [3, 3]
+        """
         return self._reduced("sum", axis)
 
     def prod(self, axis: int | None = 1) -> Any:
-        """The product of each row; 1 of an empty one."""
+        """The product of each row; 1 of an empty one.
+
+        Args:
+            axis: 1 for each row, 0 for each column, None for all values.
+
+        Returns:
+            A tensor.
+        """
         return self._reduced("prod", axis)
 
     def mean(self, axis: int | None = 1) -> Any:
-        """The mean of each row; 0 of an empty one."""
+        """The mean of each row; 0 of an empty one.
+
+        Args:
+            axis: 1 for each row, 0 for each column, None for all values.
+
+        Returns:
+            A tensor.
+        """
         return self._reduced("mean", axis)
 
     def max(self, axis: int | None = 1) -> Any:
-        """The largest value of each row; the smallest number of the dtype for an empty one."""
+        """The largest value of each row; the smallest number of the dtype for an empty one.
+
+        Args:
+            axis: 1 for each row, 0 for each column, None for all values.
+
+        Returns:
+            A tensor.
+        """
         return self._reduced("max", axis)
 
     def min(self, axis: int | None = 1) -> Any:
-        """The smallest value of each row; the largest number of the dtype for an empty one."""
+        """The smallest value of each row; the largest number of the dtype for an empty one.
+
+        Args:
+            axis: 1 for each row, 0 for each column, None for all values.
+
+        Returns:
+            A tensor.
+        """
         return self._reduced("min", axis)
 
     def _beside(self, x: Tensor) -> Tensor:

@@ -46,8 +46,23 @@ def _assign(
 ) -> Variable:
     """Set the value, and return the variable.
 
-    Python numbers, lists and NumPy arrays are converted to the variable's dtype.  Raises DTypeError when a tensor
-    has another dtype, ShapeError when the shape differs.  The other arguments are TensorFlow's, and change nothing.
+    Python numbers, lists and NumPy arrays are converted to the variable's dtype.
+
+    Args:
+        value: a tensor, array, nested list or number of the variable's shape.
+        use_locking: ignored.
+        name: ignored.
+        read_value: ignored.
+
+    Returns:
+        The variable.
+
+    Raises:
+        DTypeError: when a tensor has another dtype.
+        ShapeError: when the shape differs.
+
+    >>> hf.Variable([1.0, 2.0]).assign([3.0, 4.0]).numpy().tolist()
+    [3.0, 4.0]
     """
     tensor = value if type(value) is Tensor and _fits(self, value) else _fitting(self, value)
     state = now()
@@ -63,95 +78,273 @@ def _assign(
 def _assign_add(
     self: Variable, delta: ArrayLike, use_locking: bool = False, name: str | None = None, read_value: bool = True
 ) -> Variable:
-    """Add ``delta`` (broadcast to the variable's shape) to the value; raises as ``assign`` does."""
+    """Add ``delta`` to the value.
+
+    Args:
+        delta: what is added, broadcast to the variable's shape.
+        use_locking: ignored.
+        name: ignored.
+        read_value: ignored.
+
+    Returns:
+        The variable.
+
+    Raises:
+        DTypeError: when a tensor has another dtype.
+        ShapeError: when the shape does not fit.
+
+    >>> hf.Variable([1.0, 2.0]).assign_add(1.0).numpy().tolist()
+    [2.0, 3.0]
+    """
     return _updated(self, elementwise.add, _of_all_replicas(self, delta) if self._sums_replicas else delta)
 
 
 def _assign_sub(
     self: Variable, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
 ) -> Variable:
-    """Subtract ``delta`` (broadcast to the variable's shape) from the value; raises as ``assign`` does."""
+    """Subtract ``delta`` from the value.
+
+    Args:
+        delta: what is subtracted, broadcast to the variable's shape.
+        use_locking: ignored.
+        name: ignored.
+        read_value: ignored.
+
+    Returns:
+        The variable.
+
+    Raises:
+        DTypeError: when a tensor has another dtype.
+        ShapeError: when the shape does not fit.
+
+    >>> hf.Variable([1.0, 2.0]).assign_sub(1.0).numpy().tolist()
+    [0.0, 1.0]
+    """
     return _updated(self, elementwise.subtract, _of_all_replicas(self, delta) if self._sums_replicas else delta)
 
 
 def _scatter_add(self: Variable, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
-    """Add the rows of ``hf.IndexedSlices`` to those at their indices, and return the variable."""
+    """Add the rows of ``hf.IndexedSlices`` to those at their indices.
+
+    Args:
+        sparse_delta: ``hf.IndexedSlices`` of rows like the variable's.
+        use_locking: ignored.
+        name: ignored.
+
+    Returns:
+        The variable.
+
+    >>> table = hf.Variable(hf.zeros((3, 2)))
+    >>> rows = hf.IndexedSlices(values=hf.ones((2, 2)), indices=[2, 2])
+    >>> table.scatter_add(rows).numpy().tolist()
+    [[0.0, 0.0], [0.0, 0.0], [2.0, 2.0]]
+    """
     return _changed(self, "rows_added", sparse_delta)
 
 
 def _scatter_sub(self: Variable, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
-    """Subtract the rows of ``hf.IndexedSlices`` from those at their indices, and return the variable."""
+    """Subtract the rows of ``hf.IndexedSlices`` from those at their indices.
+
+    Args:
+        sparse_delta: ``hf.IndexedSlices`` of rows like the variable's.
+        use_locking: ignored.
+        name: ignored.
+
+    Returns:
+        The variable.
+    """
     return _changed(self, "rows_subtracted", sparse_delta)
 
 
 def _scatter_update(self: Variable, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
-    """Set the rows of ``hf.IndexedSlices`` at their indices, of equal ones the last, and return the variable."""
+    """Set the rows of ``hf.IndexedSlices`` at their indices; of equal indices the last counts.
+
+    Args:
+        sparse_delta: ``hf.IndexedSlices`` of rows like the variable's.
+        use_locking: ignored.
+        name: ignored.
+
+    Returns:
+        The variable.
+    """
     return _changed(self, "rows_set", sparse_delta)
 
 
 def _scatter_max(self: Variable, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
-    """Keep the largest of rows and of ``hf.IndexedSlices`` for them, element by element, and return the variable."""
+    """Keep the larger of the rows of the variable and of ``hf.IndexedSlices``, element by element.
+
+    Args:
+        sparse_delta: ``hf.IndexedSlices`` of rows like the variable's.
+        use_locking: ignored.
+        name: ignored.
+
+    Returns:
+        The variable.
+    """
     return _changed(self, "rows_largest", sparse_delta)
 
 
 def _scatter_min(self: Variable, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
-    """Keep the smallest of rows and of ``hf.IndexedSlices`` for them, element by element, and return the variable."""
+    """Keep the smaller of the rows of the variable and of ``hf.IndexedSlices``, element by element.
+
+    Args:
+        sparse_delta: ``hf.IndexedSlices`` of rows like the variable's.
+        use_locking: ignored.
+        name: ignored.
+
+    Returns:
+        The variable.
+    """
     return _changed(self, "rows_smallest", sparse_delta)
 
 
 def _scatter_mul(self: Variable, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
-    """Multiply the rows at the indices of ``hf.IndexedSlices`` by its rows, and return the variable."""
+    """Multiply the rows at the indices of ``hf.IndexedSlices`` by its rows.
+
+    Args:
+        sparse_delta: ``hf.IndexedSlices`` of rows like the variable's.
+        use_locking: ignored.
+        name: ignored.
+
+    Returns:
+        The variable.
+    """
     return _changed(self, "rows_multiplied", sparse_delta)
 
 
 def _scatter_div(self: Variable, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
-    """Divide the rows at the indices of ``hf.IndexedSlices`` by its rows, and return the variable."""
+    """Divide the rows at the indices of ``hf.IndexedSlices`` by its rows.
+
+    Args:
+        sparse_delta: ``hf.IndexedSlices`` of rows like the variable's.
+        use_locking: ignored.
+        name: ignored.
+
+    Returns:
+        The variable.
+    """
     return _changed(self, "rows_divided", sparse_delta)
 
 
 def _batch_scatter_update(
     self: Variable, sparse_delta: Any, use_locking: bool = False, name: str | None = None
 ) -> Variable:
-    """As ``scatter_update``, within each part of a batch: the indices [..., n] name rows along their last axis, and
-    the axes before are those of the variable."""
+    """Set rows within each part of a batch, as ``scatter_update`` does for a whole variable.
+
+    Args:
+        sparse_delta: ``hf.IndexedSlices``, whose indices [..., n] name rows along their last axis; the axes before are
+            those of the variable.
+        use_locking: ignored.
+        name: ignored.
+
+    Returns:
+        The variable.
+    """
     return _changed(self, "rows_set_in_batch", sparse_delta)
 
 
 def _sparse_read(self: Variable, indices: ArrayLike, name: str | None = None) -> Tensor:
-    """The rows at the indices."""
+    """The rows at the indices.
+
+    Args:
+        indices: integers.
+        name: ignored.
+
+    Returns:
+        A tensor of shape ``indices.shape + variable.shape[1:]``.
+
+    >>> hf.Variable([10.0, 20.0, 30.0]).sparse_read([2, 0]).tolist()
+    [30.0, 10.0]
+    """
     return take(self, indices, axis=0)
 
 
 def _gather_nd(self: Variable, indices: ArrayLike, name: str | None = None) -> Tensor:
-    """What is at places: ``hf.gather_nd(variable, indices)``."""
+    """What is at places: ``hf.gather_nd(variable, indices)``.
+
+    Args:
+        indices: integers, of which the last axis holds one position for each leading axis.
+        name: ignored.
+
+    Returns:
+        A tensor of shape ``indices.shape[:-1] + variable.shape[indices.shape[-1]:]``.
+
+    >>> hf.Variable([[1.0, 2.0], [3.0, 4.0]]).gather_nd([[1, 0]]).tolist()
+    [3.0]
+    """
     return gather_nd(self, indices)
 
 
 def _scatter_nd_add(self: Variable, indices: ArrayLike, updates: ArrayLike, name: str | None = None) -> Variable:
-    """Add ``updates`` at places, and return the variable.
+    """Add ``updates`` at places.
 
-    The last axis of ``indices`` holds one position for each leading axis of the variable.
+    Args:
+        indices: integers, of which the last axis holds one position for each leading axis.
+        updates: values for those positions, in the variable's dtype.
+        name: ignored.
+
+    Returns:
+        The variable.
+
+    >>> hf.Variable([0.0, 0.0, 0.0]).scatter_nd_add([[1], [1]], [2.0, 3.0]).numpy().tolist()
+    [0.0, 5.0, 0.0]
     """
     return _changed(self, "added_at", indices, updates)
 
 
 def _scatter_nd_sub(self: Variable, indices: ArrayLike, updates: ArrayLike, name: str | None = None) -> Variable:
-    """Subtract ``updates`` at places, see ``scatter_nd_add``, and return the variable."""
+    """Subtract ``updates`` at places.
+
+    Args:
+        indices: integers, of which the last axis holds one position for each leading axis.
+        updates: values for those positions, in the variable's dtype.
+        name: ignored.
+
+    Returns:
+        The variable.
+    """
     return _changed(self, "subtracted_at", indices, updates)
 
 
 def _scatter_nd_update(self: Variable, indices: ArrayLike, updates: ArrayLike, name: str | None = None) -> Variable:
-    """Set ``updates`` at places, see ``scatter_nd_add``, and return the variable."""
+    """Set ``updates`` at places.
+
+    Args:
+        indices: integers, of which the last axis holds one position for each leading axis.
+        updates: values for those positions, in the variable's dtype.
+        name: ignored.
+
+    Returns:
+        The variable.
+    """
     return _changed(self, "set_at", indices, updates)
 
 
 def _scatter_nd_max(self: Variable, indices: ArrayLike, updates: ArrayLike, name: str | None = None) -> Variable:
-    """Keep the largest of what is there and ``updates`` at places, see ``scatter_nd_add``, and return the variable."""
+    """Keep the larger of what is there and ``updates`` at places.
+
+    Args:
+        indices: integers, of which the last axis holds one position for each leading axis.
+        updates: values for those positions, in the variable's dtype.
+        name: ignored.
+
+    Returns:
+        The variable.
+    """
     return _changed(self, "largest_at", indices, updates)
 
 
 def _scatter_nd_min(self: Variable, indices: ArrayLike, updates: ArrayLike, name: str | None = None) -> Variable:
-    """Keep the smallest of what is there and ``updates`` at places, see ``scatter_nd_add``, and return the variable."""
+    """Keep the smaller of what is there and ``updates`` at places.
+
+    Args:
+        indices: integers, of which the last axis holds one position for each leading axis.
+        updates: values for those positions, in the variable's dtype.
+        name: ignored.
+
+    Returns:
+        The variable.
+    """
     return _changed(self, "smallest_at", indices, updates)
 
 

@@ -80,7 +80,16 @@ class Source:
 
     @staticmethod
     def blocks(size: Extent, dtype: np.dtype[Any], draws: int = 1) -> Extent:
-        """How many blocks ``draws`` times so many floats of a dtype take."""
+        """The number of blocks of random words that ``draws`` times so many floats of a dtype take.
+
+        Args:
+            size: the number of floats.
+            dtype: float32, float64 or a narrower float dtype.
+            draws: the number of draws for each float.
+
+        Returns:
+            An int, or an extent of the trace.
+        """
         return _blocks(size, 2 * draws if dtype == dtypes.float64 else draws)
 
     def _words(self, shape: Shape, draws: int) -> list[Tensor]:
@@ -360,12 +369,24 @@ class Source:
 
     @entered
     def choice(self, a: ArrayLike, shape: ShapeLike = (), replace: bool = True, p: ArrayLike | None = None) -> Tensor:
-        """Elements of ``a`` (of 0 to ``a - 1`` for an int; slices along the first axis) at random, in ``shape``.
+        """Elements of ``a`` at random: of 0 to ``a - 1`` for an int, else slices along the first axis.
 
-        ``replace`` says whether one may come several times.  ``p`` are the probabilities of the elements; what they
-        sum to is divided out.  Without replacement they are those of each next element among those that are left.
-        Raises ArgumentError where there are too few elements, or for probabilities that are negative or NaN, and
-        ShapeError where there are not as many as elements.
+        Args:
+            a: an int, or a tensor with at least one axis.
+            shape: the shape of the draws.
+            replace: whether an element may come several times.
+            p: the probabilities of the elements, which are divided by their sum. Without replacement they are those of
+                each next element among those left.
+
+        Returns:
+            A tensor of shape ``shape + a.shape[1:]``; int64 for an int.
+
+        Raises:
+            ArgumentError: where there are too few elements, or for probabilities that are negative or NaN.
+            ShapeError: where there are not as many probabilities as elements.
+
+        >>> hf.random.Generator(1).choice(3, (2, 4)).shape
+        (2, 4)
         """
         stage = "random.choice"
         values = None if weak_kind(a) is int else as_tensor(a, stage)

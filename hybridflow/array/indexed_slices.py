@@ -88,7 +88,11 @@ class IndexedSlices(Operators):
         return result
 
     def numpy(self) -> np.ndarray:
-        """The whole tensor as a NumPy array."""
+        """The whole tensor as a NumPy array.
+
+        Returns:
+            An array of the dense shape, in which rows of equal indices are added up.
+        """
         with suspended():
             return self._whole().numpy()
 

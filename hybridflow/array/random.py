@@ -70,8 +70,15 @@ class Generator(TransformedDistributions):
     def from_seed(cls, seed: int, alg: str | None = None) -> Generator:
         """The stream number ``seed`` from its beginning.
 
-        ``alg`` is for programs of TensorFlow's: "philox", which all streams are, or None or "auto_select".  Raises
-        ArgumentError for another one.
+        Args:
+            seed: the number of the stream, an int.
+            alg: "philox", "auto_select" or None: all streams are Philox.
+
+        Returns:
+            A new generator.
+
+        Raises:
+            ArgumentError: for another algorithm.
         """
         if alg not in (None, "philox", "auto_select"):
             raise ArgumentError("random.Generator.from_seed", f'alg is {alg!r}; there is "philox".')
@@ -80,9 +87,25 @@ class Generator(TransformedDistributions):
     @classmethod
     @entered
     def from_state(cls, state: Any, alg: Any = None) -> Generator:
-        """A stream that goes on where ``state`` (two integers, as the property of that name has them) says.
+        """A stream that goes on where another one was.
 
-        Three are taken as TensorFlow has them: the two of the counter, and the key.  ``alg`` is as in ``from_seed``."""
+        Args:
+            state: two integers, as the property ``state`` has them; or three as TensorFlow has them, two of the
+                counter and the key.
+            alg: "philox", "auto_select" or None: all streams are Philox.
+
+        Returns:
+            A new generator.
+
+        Raises:
+            ArgumentError: for another algorithm.
+            ArgumentTypeError: for anything that is no such state.
+
+        >>> a = hf.random.Generator(1)
+        >>> b = hf.random.Generator.from_state(a.state)
+        >>> (a.normal((3,)) == b.normal((3,))).tolist()
+        [True, True, True]
+        """
         if np.shape(state) == (3,):
             *counter, key = np.asarray(state).tolist()
             return cls.from_key_counter(key, counter, alg)
@@ -92,7 +115,11 @@ class Generator(TransformedDistributions):
 
     @classmethod
     def from_non_deterministic_state(cls) -> Generator:
-        """A stream whose number comes from the operating system's entropy."""
+        """A stream whose number comes from the operating system's entropy.
+
+        Returns:
+            A new generator.
+        """
         return cls(int.from_bytes(os.urandom(8), "little"))
 
     @property
@@ -116,16 +143,34 @@ class Generator(TransformedDistributions):
     @classmethod
     @entered
     def from_key_counter(cls, key: int, counter: Any, alg: str | None = None) -> Generator:
-        """The stream number ``key`` from the block ``counter`` on: an integer, or two of them, of which the first has
-        the low 64 bits.  ``alg`` is as in ``from_seed``."""
+        """The stream number ``key`` from the block ``counter`` on.
+
+        Args:
+            key: the number of the stream, an int.
+            counter: the block to start from: an int, or two, of which the first has the low 64 bits.
+            alg: "philox", "auto_select" or None: all streams are Philox.
+
+        Returns:
+            A new generator.
+
+        Raises:
+            ArgumentError: for a counter of more than 64 bits, or another algorithm.
+        """
         result = cls.from_seed(type_rules.integer("random.Generator.from_key_counter", "key", key), alg)
         result.reset_from_key_counter(key, counter)
         return result
 
     @entered
     def reset_from_key_counter(self, key: int, counter: Any) -> None:
-        """Go on with the stream number ``key`` from the block ``counter`` on: see ``from_key_counter``.  Raises
-        ArgumentError for a counter of more than 64 bits."""
+        """Go on with the stream number ``key`` from the block ``counter`` on.
+
+        Args:
+            key: the number of the stream, an int.
+            counter: the block to start from: an int, or two, of which the first has the low 64 bits.
+
+        Raises:
+            ArgumentError: for a counter of more than 64 bits.
+        """
         stage = "random.Generator.reset_from_key_counter"
         low, *high = [type_rules.integer(stage, "counter", n) for n in np.asarray(counter).reshape(-1).tolist() or [0]]
         if any(high) or not 0 <= low <= _MASK:
@@ -147,7 +192,11 @@ class Generator(TransformedDistributions):
 
     @entered
     def reset(self, seed: int) -> None:
-        """Start the stream number ``seed`` from its beginning."""
+        """Start the stream number ``seed`` from its beginning.
+
+        Args:
+            seed: the number of the stream, an int.
+        """
         seed = type_rules.integer("random.Generator.reset", "seed", seed)
         self._state.assign(np.array([seed & _MASK, 0], np.uint64))
 
@@ -155,7 +204,11 @@ class Generator(TransformedDistributions):
 
     @entered
     def skip(self, blocks: int) -> None:
-        """Go ``blocks`` blocks of four 32-bit words ahead, or back if it is negative."""
+        """Go ``blocks`` blocks of four 32-bit words ahead, or back if it is negative.
+
+        Args:
+            blocks: the number of blocks of four 32-bit words.
+        """
         self._drawn(type_rules.integer("random.Generator.skip", "blocks", blocks) & _MASK)
 
     @operation
@@ -166,7 +219,17 @@ class Generator(TransformedDistributions):
 
     @entered
     def split(self, count: int = 1) -> list[Generator]:
-        """``count`` generators with seeds drawn from this stream."""
+        """Generators with seeds drawn from this stream.
+
+        Args:
+            count: the number of generators.
+
+        Returns:
+            A list of new generators.
+
+        >>> len(hf.random.Generator(1).split(3))
+        3
+        """
         shape = to_shape((count,), "random.Generator.split")
         return [Generator(int(word)) for word in self._words64(shape).numpy()]
 

@@ -142,8 +142,25 @@ class ForwardAccumulator:
 
     @entered
     def jvp(self, primals: object, unconnected_gradients: str = "none") -> Any:
-        """The tangents of what was computed in the block, in the structure of ``primals``: None, or zeros for
-        ``unconnected_gradients="zero"``, for what does not move."""
+        """The tangents of what was computed in the block.
+
+        Args:
+            primals: tensors and variables, alone or nested.
+            unconnected_gradients: "none" or "zero": what stands for a value that does not move.
+
+        Returns:
+            Tangents in the structure of ``primals``, each with the shape and dtype of its primal, or None.
+
+        Raises:
+            ArgumentError: for another ``unconnected_gradients``.
+            ArgumentTypeError: for anything but tensors and variables.
+
+        >>> x = hf.constant(3.0)
+        >>> with hf.ForwardAccumulator(x, hf.constant(1.0)) as accumulator:
+        ...     y = x * x
+        >>> accumulator.jvp(y).item()
+        6.0
+        """
         if unconnected_gradients not in ("none", "zero"):
             raise ArgumentError(
                 "ForwardAccumulator.jvp",
@@ -166,6 +183,14 @@ class ForwardAccumulator:
     # ---- what a recorder is told
 
     def record(self, op: OpDef, inputs: tuple[Tensor, ...], attrs: Mapping[str, Any], out: Any) -> None:
+        """Called for each op in the block: its tangent follows from those of its inputs.
+
+        Args:
+            op: the op.
+            inputs: the tensors that it is applied to.
+            attrs: its attributes by name.
+            out: its result, or a tuple of several.
+        """
         in_tangents = [self._tangent(x) for x in inputs]
         if not self._recording or all(t is None for t in in_tangents):
             return
@@ -175,6 +200,13 @@ class ForwardAccumulator:
         self._keep(out if several else (out,), (out_tangents or ()) if several else (out_tangents,))
 
     def record_custom(self, inputs: tuple[Any, ...], outputs: Sequence[Any], vjp: Any) -> None:
+        """Called for what is computed in another way, with a derivative of its own.
+
+        Args:
+            inputs: what it is computed from.
+            outputs: the results; a list may get more entries later.
+            vjp: the cotangents of inputs, of those of outputs.
+        """
         if not self._recording or all(self._tangent(x) is None for x in inputs):
             return
         record = Record(None, inputs, {}, outputs, vjp)
@@ -183,6 +215,12 @@ class ForwardAccumulator:
         self._push(record, outputs)
 
     def follow(self, value: object, outputs: Sequence[Any]) -> None:
+        """Called when a value turns out to be one more of an operation's outputs.
+
+        Args:
+            value: the value.
+            outputs: the outputs that are known.
+        """
         record = next((r for r in self._primals if r.outputs is outputs), None)
         if record is not None and self._tangent(value) is None:
             self._push(record, (value,))
@@ -196,23 +234,63 @@ class ForwardAccumulator:
         self._keep([x for x, _ in pairs], [t for _, t in pairs])
 
     def record_whole(self, call: object, out: object, /, *arguments: Any) -> None:
-        """It takes no wholes."""
+        """Called for public functions recorded as one; this accumulator takes their ops instead.
+
+        Args:
+            call: the function's call.
+            out: its result.
+            *arguments: its arguments.
+        """
 
     def watch_read(self, variable: Variable, tensor: Tensor) -> None:
+        """Called when a variable is read as a tensor, which then has the variable's tangent.
+
+        Args:
+            variable: the variable.
+            tensor: its value.
+        """
         known = self._variables.get(id(variable))
         if self._recording and known is not None:
             self._keep((tensor,), (known[1],))
 
     def note_assign(self, variable: Variable, value: Tensor) -> None:
-        """What is assigned does not move the variable, as no derivative passes from it."""
+        """What is assigned does not move the variable, as no derivative passes from it.
+
+        Args:
+            variable: the variable.
+            value: the tensor.
+        """
 
     def watches(self, variable: Variable) -> bool:
+        """Whether what is read from a variable has a tangent.
+
+        Args:
+            variable: the variable.
+
+        Returns:
+            True or False.
+        """
         return self._recording and id(variable) in self._variables
 
     def tracks(self, tensor: object) -> bool:
+        """Whether a tensor has a tangent.
+
+        Args:
+            tensor: the tensor.
+
+        Returns:
+            True or False.
+        """
         return self._recording and id(tensor) in self._tangents
 
     def rename(self, tensor: Tensor, before: Tensor, after: Tensor) -> None:
+        """Called when a tensor was given another value: tangents follow the values.
+
+        Args:
+            tensor: the tensor.
+            before: a tensor with the value that it had.
+            after: a tensor with the value that it has.
+        """
         for old, new in ((tensor, before), (after, tensor)):
             known = self._tangents.pop(id(old), None)
             self._tangents.pop(id(new), None)
@@ -220,6 +298,12 @@ class ForwardAccumulator:
                 self._keep((new,), (known[1],))
 
     def alias(self, tensor: Tensor, other: Tensor) -> None:
+        """Called when another object has come to have the value of a tensor.
+
+        Args:
+            tensor: the tensor.
+            other: the other object.
+        """
         self._keep((other,), (self._tangent(tensor),))
 
     # ---- tangents

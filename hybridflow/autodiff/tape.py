@@ -192,7 +192,14 @@ class GradientTape(Recording):
             self.__exit__()
 
     def record(self, op: OpDef, inputs: tuple[Tensor, ...], attrs: Mapping[str, Any], out: Any) -> None:
-        """Called for each op in contexts that hold the tape.  ``out`` is a tuple where there are several results."""
+        """Called for each op in contexts that hold the tape.
+
+        Args:
+            op: the op.
+            inputs: the tensors that it is applied to.
+            attrs: its attributes by name.
+            out: its result, or a tuple of several.
+        """
         if not self._recording:
             return
         entry = self._entry
@@ -214,7 +221,13 @@ class GradientTape(Recording):
         self._note_call(definition, definition.key, inputs, outputs, tracked)
 
     def record_whole(self, call: NativeCall, out: Tensor, /, *arguments: ArrayLike) -> None:
-        """Called for public functions in the place of their ops, through which derivatives pass."""
+        """Called for public functions in the place of their ops, through which derivatives pass.
+
+        Args:
+            call: the function's call.
+            out: its result.
+            *arguments: its arguments.
+        """
         if not self._recording:
             return
         for x in arguments:
@@ -225,9 +238,12 @@ class GradientTape(Recording):
             self._note_call(call.whole, call.whole, arguments, (out,), (True,))
 
     def record_custom(self, inputs: tuple[Any, ...], outputs: Sequence[Any], vjp: Callable[..., Any]) -> None:
-        """Record ``outputs``, computed somehow from ``inputs``, with ``vjp(*cotangents of outputs)``.
+        """Record what was computed in another way, with a derivative of its own.
 
-        A list of outputs may get more entries later: see ``follow``.
+        Args:
+            inputs: what it was computed from.
+            outputs: the results. A list may get more entries later: see ``follow``.
+            vjp: a function of the cotangents of outputs that returns those of inputs.
         """
         if self._recording and any(map(self._is_tracked, inputs)):
             self._is_plain = False
@@ -235,12 +251,22 @@ class GradientTape(Recording):
             self._note_call(definition, definition, inputs, outputs, [is_inexact(out.dtype) for out in outputs])
 
     def follow(self, value: Any, outputs: Sequence[Any]) -> None:
-        """Called when ``value`` turns out to be one more of an operation's ``outputs``: it is tracked like them."""
+        """Called when a value turns out to be one more of an operation's outputs: it is tracked like them.
+
+        Args:
+            value: the value.
+            outputs: the outputs that are known.
+        """
         if any(map(self._is_tracked, outputs)):
             self._number(value, True)
 
     def watch_read(self, variable: Variable, tensor: Tensor) -> None:
-        """Called when ``variable`` is read as ``tensor``."""
+        """Called when a variable is read as a tensor.
+
+        Args:
+            variable: the variable.
+            tensor: its value.
+        """
         if self._recording:
             self._note_read(variable, tensor)
 
@@ -251,12 +277,24 @@ class GradientTape(Recording):
             self._note_variable_read(variable, tensor)
 
     def watches(self, variable: Variable) -> bool:
-        """Whether what is read from ``variable`` is tracked."""
+        """Whether what is read from ``variable`` is tracked.
+
+        Args:
+            variable: the variable.
+
+        Returns:
+            True or False.
+        """
         watched = self._watch_accessed and variable.is_watched
         return self._recording and (watched or self._entry(variable) >= 0)
 
     def note_assign(self, variable: Variable, value: Tensor) -> None:
-        """Called when ``value`` is assigned to ``variable``: no derivative passes from the one to the other."""
+        """Called when ``value`` is assigned to ``variable``: no derivative passes from the one to the other.
+
+        Args:
+            variable: the variable.
+            value: the tensor.
+        """
         if self._recording and self._is_tracked(value):
             self._cut(f"assign to {f'the variable {variable.name}' if variable.name else 'a variable'}", (value,))
 
@@ -267,7 +305,13 @@ class GradientTape(Recording):
         self._cuts.append(Cut(what, tuple(numbers), user_location()))
 
     def rename(self, tensor: Tensor, before: Tensor, after: Tensor) -> None:
-        """Called when ``tensor`` was given the value ``after``; ``before`` has the one that it had."""
+        """Called when a tensor was given another value.
+
+        Args:
+            tensor: the tensor.
+            before: a tensor with the value that it had.
+            after: a tensor with the value that it has.
+        """
         number = self._entry(tensor) >> 1
         if number >= 0 and id(tensor) not in self._started and number in self._watched():
             # Derivatives with respect to it are of what was watched.
@@ -277,7 +321,12 @@ class GradientTape(Recording):
             self._rename_beside(old, new)
 
     def alias(self, tensor: Tensor, other: Tensor) -> None:
-        """Called when ``other`` came to be one more object with the value of ``tensor``."""
+        """Called when ``other`` came to be one more object with the value of ``tensor``.
+
+        Args:
+            tensor: the tensor.
+            other: the other object.
+        """
         if self._is_tracked(tensor):
             definition = applied(TABLE["reshape"], {"shape": tensor.shape}, False)
             self._note_call(definition, definition.key, (tensor,), (other,), (True,))
@@ -295,11 +344,32 @@ class GradientTape(Recording):
         self._apart = count, [_renamed(record, old, new) for record in records]
 
     def tracks(self, tensor: Tensor) -> bool:
-        """Whether what is computed from ``tensor`` is recorded."""
+        """Whether what is computed from ``tensor`` is recorded.
+
+        Args:
+            tensor: the tensor.
+
+        Returns:
+            True or False.
+        """
         return self._recording and self._is_tracked(tensor)
 
     def watch(self, value: Any) -> None:
-        """Watch tensors or variables, alone or nested.  Raises ArgumentTypeError for anything else."""
+        """Watch tensors or variables, alone or nested.
+
+        Args:
+            value: what to watch.
+
+        Raises:
+            ArgumentTypeError: for anything else.
+
+        >>> x = hf.constant(3.0)
+        >>> with hf.GradientTape() as tape:
+        ...     tape.watch(x)
+        ...     y = x * x
+        >>> tape.gradient(y, x).item()
+        6.0
+        """
         if type(value) is Tensor:
             self._watch_tensor(value)
             return
@@ -327,14 +397,30 @@ class GradientTape(Recording):
 
     def watched_variables(self) -> tuple[Variable, ...]:
         """The variables that the tape watches, in the order of their first reads; after the gradient those that it
-        did."""
+        did.
+
+        Returns:
+            A tuple of variables.
+        """
         return tuple(
             [value for value in self._values or () if type(value) is not Tensor and isinstance(value, Variable)]
         )
 
     @contextmanager
     def stop_recording(self) -> Iterator[None]:
-        """Leave out what runs in the block."""
+        """Leave out what runs in the block.
+
+        Returns:
+            A context manager.
+
+        >>> x = hf.Variable(3.0)
+        >>> with hf.GradientTape() as tape:
+        ...     with tape.stop_recording():
+        ...         scale = x * 2
+        ...     y = x * scale
+        >>> tape.gradient(y, x).item()
+        6.0
+        """
         was_recording = self._recording
         self._pause()
         try:
@@ -360,11 +446,29 @@ class GradientTape(Recording):
     ) -> Any:
         """The derivative of the sum of all elements of ``target`` with respect to each of ``sources``.
 
-        Target and sources may be nested; the result has the structure of ``sources``.  ``output_gradients``, of the
-        structure of ``target``, weights its elements.  A source that the target does not depend on gives None, or zeros
-        for ``unconnected_gradients="zero"``; ``why_none(source)`` says why.  That of a complex source z = x + iy is the
-        direction in which a real target grows, dL/dx + i dL/dy, as TensorFlow has it.  Raises GradientError when the
-        records of a tape that is not persistent have been used.
+        For a complex source z = x + iy it is the direction in which a real target grows: dL/dx + i dL/dy, as TensorFlow
+        has it.
+
+        For a source that the target does not depend on, ``why_none(source)`` says why the result is None.
+
+        Args:
+            target: tensors, alone or nested.
+            sources: tensors and variables, alone or nested.
+            output_gradients: weights of the target's elements, in its structure, or None.
+            unconnected_gradients: "none" or "zero": what stands for a source that the target does not depend on.
+
+        Returns:
+            The derivatives in the structure of ``sources``, each with the shape and dtype of its source.
+
+        Raises:
+            GradientError: when the records of a tape that is not persistent have been used.
+            ArgumentError: for another ``unconnected_gradients``.
+
+        >>> x = hf.Variable([1.0, 2.0])
+        >>> with hf.GradientTape() as tape:
+        ...     loss = hf.sum(x**2)
+        >>> tape.gradient(loss, x).tolist()
+        [2.0, 4.0]
         """
         self._check_mode(unconnected_gradients)
         self._begin()
@@ -546,9 +650,25 @@ class GradientTape(Recording):
     ) -> Any:
         """The derivative of each element of the tensor ``target`` with respect to each element of ``sources``.
 
-        The result has the structure of ``sources``, each entry of shape ``target.shape + source.shape``.  All rows are
-        computed at once; with ``experimental_use_pfor=False`` one after the other, in less memory.
-        ``parallel_iterations`` is there for programs that give it, and says nothing.
+        Args:
+            target: a tensor.
+            sources: tensors and variables, alone or nested.
+            unconnected_gradients: "none" or "zero": what stands for a source that the target does not depend on.
+            parallel_iterations: ignored.
+            experimental_use_pfor: whether all rows are computed at once; else they come one after the other, in less
+                memory.
+
+        Returns:
+            The structure of ``sources``, each entry of shape ``target.shape + source.shape``.
+
+        Raises:
+            GradientError: when the records of a tape that is not persistent have been used.
+
+        >>> x = hf.Variable([1.0, 2.0])
+        >>> with hf.GradientTape() as tape:
+        ...     y = x**2
+        >>> tape.jacobian(y, x).tolist()
+        [[2.0, 0.0], [0.0, 4.0]]
         """
         self._check_mode(unconnected_gradients)
         self._begin()
@@ -581,8 +701,21 @@ class GradientTape(Recording):
     ) -> Any:
         """The derivative of ``target[i]`` with respect to ``source[i]`` for each i of the first axis.
 
-        The result has the shape ``target.shape + source.shape[1:]``; ``target[i]`` may depend on ``source[i]`` only.
-        The other arguments are those of ``jacobian``.
+        An entry ``target[i]`` may depend on ``source[i]`` only.
+
+        Args:
+            target: a tensor with a first axis of the batch.
+            source: a tensor or variable with the same first axis.
+            unconnected_gradients: "none" or "zero": what stands for a source that the target does not depend on.
+            parallel_iterations: ignored.
+            experimental_use_pfor: whether all rows are computed at once; else they come one after the other, in less
+                memory.
+
+        Returns:
+            A tensor of shape ``target.shape + source.shape[1:]``, or None.
+
+        Raises:
+            ShapeError: where the first axes differ, or are missing.
         """
         self._check_mode(unconnected_gradients)
         self._begin()
@@ -627,7 +760,20 @@ class GradientTape(Recording):
     # Explanations
 
     def why_none(self, source: Any) -> str:
-        """Why the last gradient with respect to ``source`` was None."""
+        """Why the last gradient with respect to ``source`` was None.
+
+        Args:
+            source: a tensor or variable.
+
+        Returns:
+            A sentence.
+
+        >>> x, y = hf.Variable(1.0), hf.Variable(2.0)
+        >>> with hf.GradientTape() as tape:
+        ...     loss = x * x
+        >>> tape.gradient(loss, y) is None and bool(tape.why_none(y))
+        True
+        """
         known = (self._reasons or {}).get(id(source))
         if known is not None and known[0] is source:
             return known[1]

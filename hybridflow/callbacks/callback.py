@@ -27,57 +27,129 @@ class Callback:
     params: dict[str, Any] = {}  # replaced, never changed
 
     def set_model(self, model: Any) -> None:
-        """Called first, with the model."""
+        """Called first, with the model.
+
+        Args:
+            model: the model that is trained.
+        """
         self.model = model
 
     def set_params(self, params: dict[str, Any]) -> None:
-        """Called first, with the numbers of epochs and steps."""
+        """Called first, with the numbers of epochs and steps.
+
+        Args:
+            params: "epochs", "steps" and "verbose".
+        """
         self.params = params
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """``fit`` begins."""
+        """Called when ``fit`` begins.
+
+        Args:
+            logs: what is logged, by name.
+        """
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        """``fit`` ends, with what was logged last."""
+        """Called when ``fit`` ends.
+
+        Args:
+            logs: what was logged last, by name.
+        """
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """An epoch begins."""
+        """Called when an epoch begins.
+
+        Args:
+            epoch: the number of the epoch, from 0.
+            logs: what is logged, by name.
+        """
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """An epoch ends, validation included."""
+        """Called when an epoch ends, validation included.
+
+        Args:
+            epoch: the number of the epoch, from 0.
+            logs: the loss and metrics of the epoch by name; those of validation begin with ``val_``.
+        """
 
     def on_train_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """A batch of training begins."""
+        """Called when a batch of training begins.
+
+        Args:
+            batch: the number of the batch in its epoch, from 0.
+            logs: what is logged, by name.
+        """
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """A batch of training ends."""
+        """Called when a batch of training ends.
+
+        Args:
+            batch: the number of the batch in its epoch, from 0.
+            logs: the loss and metrics so far in the epoch, by name.
+        """
 
     def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """``evaluate``, or the validation of ``fit``, begins."""
+        """Called when ``evaluate``, or the validation of ``fit``, begins.
+
+        Args:
+            logs: what is logged, by name.
+        """
 
     def on_test_end(self, logs: dict[str, Any] | None = None) -> None:
-        """``evaluate``, or the validation of ``fit``, ends."""
+        """Called when ``evaluate``, or the validation of ``fit``, ends.
+
+        Args:
+            logs: what is logged, by name.
+        """
 
     def on_test_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """A batch of evaluation begins."""
+        """Called when a batch of evaluation begins.
+
+        Args:
+            batch: the number of the batch, from 0.
+            logs: what is logged, by name.
+        """
 
     def on_test_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """A batch of evaluation ends."""
+        """Called when a batch of evaluation ends.
+
+        Args:
+            batch: the number of the batch, from 0.
+            logs: what is logged, by name.
+        """
 
     def on_predict_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """``predict`` begins."""
+        """Called when ``predict`` begins.
+
+        Args:
+            logs: what is logged, by name.
+        """
 
     def on_predict_end(self, logs: dict[str, Any] | None = None) -> None:
-        """``predict`` ends."""
+        """Called when ``predict`` ends.
+
+        Args:
+            logs: what is logged, by name.
+        """
 
     def _close(self) -> None:
         """The run has ended, be it by an error."""
 
     def on_predict_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """A batch of prediction begins."""
+        """Called when a batch of prediction begins.
+
+        Args:
+            batch: the number of the batch, from 0.
+            logs: what is logged, by name.
+        """
 
     def on_predict_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """A batch of prediction ends; ``logs["outputs"]`` are its outputs."""
+        """Called when a batch of prediction ends.
+
+        Args:
+            batch: the number of the batch, from 0.
+            logs: "outputs" are the outputs of the batch.
+        """
 
 
 class History(Callback):
@@ -105,7 +177,14 @@ class History(Callback):
             self.history.setdefault(name, []).append(value)
 
     def report(self, path: Any) -> None:
-        """Write a page with the curves of what was logged into an HTML file, which asks nothing of the network."""
+        """Write a page with the curves of what was logged into an HTML file, which asks nothing of the network.
+
+        Args:
+            path: the path of the file.
+
+        Raises:
+            OSError: where the file cannot be written.
+        """
         from hybridflow.jit import report  # which few programs need
 
         model = getattr(self, "model", None)

@@ -80,7 +80,11 @@ class CallbackList:
         self._of_batches = {name: self._defined(name) for name in _OF_BATCHES}
 
     def append(self, callback: Any) -> None:
-        """One more callback, told last."""
+        """One more callback, told last.
+
+        Args:
+            callback: the callback.
+        """
         self.callbacks.append(callback)
         callback.set_params(self.params)
         if self.model is not None:
@@ -88,13 +92,21 @@ class CallbackList:
         self._of_batches = {name: self._defined(name) for name in _OF_BATCHES}
 
     def set_params(self, params: dict[str, Any]) -> None:
-        """Tell all callbacks the numbers of epochs and steps."""
+        """Tell all callbacks the numbers of epochs and steps.
+
+        Args:
+            params: "epochs", "steps" and "verbose".
+        """
         self.params = params
         for one in self.callbacks:
             one.set_params(params)
 
     def set_model(self, model: Any) -> None:
-        """Tell all callbacks the model."""
+        """Tell all callbacks the model.
+
+        Args:
+            model: the model that is trained.
+        """
         self.model = model
         for one in self.callbacks:
             one.set_model(model)
@@ -124,63 +136,141 @@ class CallbackList:
                     method(batch, logs)
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Tell all callbacks that ``fit`` begins.
+
+        Args:
+            logs: what is logged, by name.
+        """
         self._tell("on_train_begin", logs)
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+        """Tell all callbacks that ``fit`` ends.
+
+        Args:
+            logs: what is logged, by name.
+        """
         self._tell("on_train_end", logs)
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Tell all callbacks that an epoch begins.
+
+        Args:
+            epoch: the number of the epoch, from 0.
+            logs: what is logged, by name.
+        """
         self._progress.begin(epoch)
         self._tell("on_epoch_begin", epoch, logs)
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Tell all callbacks that an epoch ends.
+
+        Args:
+            epoch: the number of the epoch, from 0.
+            logs: what is logged, by name.
+        """
         logs = {} if logs is None else logs
         self.last_logs = logs
         self._tell("on_epoch_end", epoch, logs)
         self._progress.end(logs)
 
     def on_train_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        """Tell those callbacks that ask for it that a batch of training begins.
+
+        Args:
+            batch: the number of the batch in its epoch, from 0.
+            logs: what is logged, by name.
+        """
         self._tell_batch("on_train_batch_begin", batch, logs)
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        """Tell those callbacks that ask for it that a batch of training ends.
+
+        Args:
+            batch: the number of the batch in its epoch, from 0.
+            logs: what is logged, by name.
+        """
         logs = {} if logs is None else logs
         self._tell_batch("on_train_batch_end", batch, logs)
         if not self._quiet:
             self._progress.step(batch, logs)
 
     def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Tell all callbacks that an evaluation begins.
+
+        Args:
+            logs: what is logged, by name.
+        """
         self._is_run = not self._progress.is_open
         if self._is_run:
             self._progress.begin(None)
         self._tell("on_test_begin", logs)
 
     def on_test_end(self, logs: dict[str, Any] | None = None) -> None:
+        """Tell all callbacks that an evaluation ends.
+
+        Args:
+            logs: what is logged, by name.
+        """
         logs = {} if logs is None else logs
         self._tell("on_test_end", logs)
         if self._is_run:
             self._progress.end(logs)
 
     def on_test_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        """Tell those callbacks that ask for it that a batch of evaluation begins.
+
+        Args:
+            batch: the number of the batch, from 0.
+            logs: what is logged, by name.
+        """
         self._tell_batch("on_test_batch_begin", batch, logs)
 
     def on_test_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        """Tell those callbacks that ask for it that a batch of evaluation ends.
+
+        Args:
+            batch: the number of the batch, from 0.
+            logs: what is logged, by name.
+        """
         logs = {} if logs is None else logs
         self._tell_batch("on_test_batch_end", batch, logs)
         if self._is_run and not self._quiet:
             self._progress.step(batch, logs)
 
     def on_predict_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Tell all callbacks that ``predict`` begins.
+
+        Args:
+            logs: what is logged, by name.
+        """
         self._progress.begin(None)
         self._tell("on_predict_begin", logs)
 
     def on_predict_end(self, logs: dict[str, Any] | None = None) -> None:
+        """Tell all callbacks that ``predict`` ends.
+
+        Args:
+            logs: what is logged, by name.
+        """
         self._tell("on_predict_end", logs)
         self._progress.end({})
 
     def on_predict_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        """Tell those callbacks that ask for it that a batch of prediction begins.
+
+        Args:
+            batch: the number of the batch, from 0.
+            logs: what is logged, by name.
+        """
         self._tell_batch("on_predict_batch_begin", batch, logs)
 
     def on_predict_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        """Tell those callbacks that ask for it that a batch of prediction ends.
+
+        Args:
+            batch: the number of the batch, from 0.
+            logs: what is logged, by name.
+        """
         logs = {} if logs is None else logs
         for method in self._of_batches["on_predict_batch_end"]:
             method(batch, logs)

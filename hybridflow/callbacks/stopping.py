@@ -33,15 +33,34 @@ class Watching(Callback):
         self._warned = False
 
     def worst(self) -> float:
-        """What anything is better than."""
+        """What anything is better than.
+
+        Returns:
+            Infinity, or minus infinity for a quantity that is to grow.
+        """
         return -math.inf if self._grows else math.inf
 
     def is_better(self, value: float, than: float) -> bool:
-        """Whether a value is better by more than ``min_delta``."""
+        """Whether a value is better by more than ``min_delta``.
+
+        Args:
+            value: the value.
+            than: what it is compared with.
+
+        Returns:
+            True or False.
+        """
         return value - self.min_delta > than if self._grows else value + self.min_delta < than
 
     def watched(self, logs: dict[str, Any] | None) -> float | None:
-        """The quantity, or None, of which it is warned once, where it is not logged."""
+        """The quantity that is monitored; where it is not logged, a warning says so once.
+
+        Args:
+            logs: what is logged, by name.
+
+        Returns:
+            A float, or None where it is not logged.
+        """
         value = (logs or {}).get(self.monitor)
         if value is None and not self._warned:
             self._warned = True

@@ -48,19 +48,37 @@ class Report:
         return [] if self._waiting is None else self._waiting.names
 
     def assert_consumed(self) -> Report:
-        """Raise CheckpointError unless everything found its counterpart."""
+        """Check that everything found its counterpart.
+
+        Returns:
+            This report.
+
+        Raises:
+            CheckpointError: where something did not.
+        """
         if self.missing or self.unused or self.waiting:
             raise CheckpointError("checkpoint", f"not everything was restored. {self._describe()}")
         return self
 
     def assert_existing_objects_matched(self) -> Report:
-        """Raise CheckpointError if the file had nothing for one of the objects; it may hold more."""
+        """Check that the file had values for all objects; it may hold more.
+
+        Returns:
+            This report.
+
+        Raises:
+            CheckpointError: where it had none for one of them.
+        """
         if self.missing:
             raise CheckpointError("checkpoint", f"not everything was restored. {self._describe()}")
         return self
 
     def expect_partial(self) -> Report:
-        """Nothing: what is missing is told by this object alone.  For programs that say it."""
+        """This report: TensorFlow's programs say so that something may be missing, and nothing warns of it here.
+
+        Returns:
+            This report.
+        """
         return self
 
     def _describe(self) -> str:
@@ -122,17 +140,37 @@ class Checkpoint(object_graph.Group):
                 self._waiting.look()
 
     def save(self, file_prefix: str | os.PathLike[str], *, sharded: bool = False) -> str:
-        """Write ``{file_prefix}-{number}.safetensors``, numbered from 1, and return its path.
+        """Write ``{file_prefix}-{number}.safetensors``, numbered from 1.
 
-        When this returns, the file is on the disk, whole.  Raises OSError where it cannot be written.  Of several
-        processes the first writes it.  With ``sharded`` each writes a piece, in the folder ``{path}.pieces``, and the
-        file says where they are; any number of processes reads it.
+        When this returns, the file is on the disk, whole.  Of several processes the first writes it.
+
+        Args:
+            file_prefix: the path without number and suffix.
+            sharded: whether each process writes a piece, into the folder ``{path}.pieces``; any number of processes
+                reads them.
+
+        Returns:
+            The path of the file.
+
+        Raises:
+            OSError: where it cannot be written.
         """
         self.save_counter += 1
         return self.write(f"{os.fspath(file_prefix)}-{self.save_counter}{SUFFIX}", sharded=sharded)
 
     def write(self, path: str | os.PathLike[str], *, sharded: bool = False) -> str:
-        """Write a file of just that name, and return its path."""
+        """Write a file of just that name.
+
+        Args:
+            path: the path of the file.
+            sharded: whether each process writes a piece: see ``save``.
+
+        Returns:
+            The path of the file.
+
+        Raises:
+            OSError: where it cannot be written.
+        """
         if sharded:
             begun = in_pieces(path, self._state(), self.save_counter)
             begun.write()
@@ -145,18 +183,36 @@ class Checkpoint(object_graph.Group):
             return object_graph.state_of(self._objects)
 
     def read(self, path: str | os.PathLike[str], **options: Any) -> Report:
-        """As ``restore``."""
+        """Give the objects the state of a file, as ``restore`` does.
+
+        Args:
+            path: the path of the file.
+            **options: see ``restore``.
+
+        Returns:
+            What was restored.
+
+        Raises:
+            CheckpointError: where the file and the objects differ in what there is.
+        """
         return self.restore(path, **options)
 
     def restore(self, path: str | os.PathLike[str] | None, *, partial: bool = False, rename: Any = None) -> Report:
         """Give the objects the state of a file; the report says what was restored.
 
-        Where the file and the objects differ in what there is, a CheckpointError says how, and nothing is changed;
-        with ``partial`` what both have is restored.  ``rename`` maps names of the file to those of the objects: a dict
-        of beginnings, ``{"encoder": "model.layers.0"}``, or a function of a name.  With None as the path nothing is
-        done, as there is nothing to restore in a first run.
-
         Values for layers that have no variables yet are read now, and wait until these are made, at the first call.
+
+        Args:
+            path: the path of the file; None restores nothing, as in a first run.
+            partial: whether what both have is restored where the file and the objects differ.
+            rename: a dict of beginnings, ``{"encoder": "model.layers.0"}``, or a function: from names of the file to
+                those of the objects.
+
+        Returns:
+            What was restored.
+
+        Raises:
+            CheckpointError: where the file and the objects differ in what there is; nothing is changed then.
         """
         if path is None:
             return Report([], sorted(object_graph.object_paths(self._objects)), [])

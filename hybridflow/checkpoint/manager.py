@@ -112,10 +112,22 @@ class CheckpointManager:
         return latest_checkpoint(self.directory, self._name)
 
     def save(self, checkpoint_number: int | None = None, wait: bool = True) -> str:
-        """Save the state that the objects have now, and return the path.
+        """Save the state that the objects have now.
 
-        Without ``wait`` a thread writes the file while the program goes on; ``wait()``, or the next ``save``, waits for
-        it and raises what it raised.  One that is sharded is there when all processes have waited.
+        Without ``wait`` a thread writes the file while the program goes on.  ``wait()``, or the next ``save``, waits
+        for it and raises what it raised.
+
+        A sharded checkpoint is there when all processes have waited.
+
+        Args:
+            checkpoint_number: the number of the file; by default the next one.
+            wait: whether to wait until the file is written.
+
+        Returns:
+            The path of the file.
+
+        Raises:
+            OSError: where it cannot be written.
         """
         self.wait()
         last = self.latest_checkpoint
@@ -201,7 +213,14 @@ class CheckpointManager:
         return index if isinstance(index, list) and all(isinstance(name, str) for name in index) else None
 
     def restore_or_initialize(self) -> str | None:
-        """Restore the last file and return its path; where there is none call ``init_fn`` and return None."""
+        """Restore the last file, or call ``init_fn`` where there is none.
+
+        Returns:
+            The path of the file, or None.
+
+        Raises:
+            CheckpointError: where the file and the objects differ in what there is.
+        """
         path = self.latest_checkpoint
         if path is not None:
             self.checkpoint.restore(path)
@@ -210,5 +229,16 @@ class CheckpointManager:
         return path
 
     def restore(self, path: str | None = None, **options: Any) -> Report:
-        """Restore a file, the last unless given."""
+        """Restore a file.
+
+        Args:
+            path: the path of the file, by default the last.
+            **options: see ``Checkpoint.restore``.
+
+        Returns:
+            What was restored.
+
+        Raises:
+            CheckpointError: where the file and the objects differ in what there is.
+        """
         return self.checkpoint.restore(self.latest_checkpoint if path is None else path, **options)

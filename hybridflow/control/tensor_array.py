@@ -96,13 +96,33 @@ class TensorArray:
         return None if self._values is None else self._values.shape[1:]
 
     def size(self) -> Any:
-        """How many elements there are."""
+        """How many elements there are.
+
+        Returns:
+            An int, or an int64 tensor.
+        """
         return self._form.size
 
     @entered
     def write(self, index: Any, value: Any) -> TensorArray:
-        """The array with ``value`` at ``index``.  Raises DTypeError or ShapeError where it is no such element, and
-        IndexRangeError out of range."""
+        """The array with ``value`` at ``index``.
+
+        Args:
+            index: an integer.
+            value: a tensor of the shape and dtype of elements.
+
+        Returns:
+            A new array.
+
+        Raises:
+            DTypeError: where the value has another dtype.
+            ShapeError: where the value has another shape.
+            IndexRangeError: for an index out of range.
+
+        >>> a = hf.TensorArray("float32", 2).write(0, 1.0).write(1, 2.0)
+        >>> a.stack().tolist()
+        [1.0, 2.0]
+        """
         stage = "TensorArray.write"
         element = as_tensor(value, stage, self.dtype if weak_kind(value) is not None else None)
         if element.dtype != self.dtype:
@@ -122,20 +142,51 @@ class TensorArray:
 
     @entered
     def read(self, index: Any) -> Tensor:
-        """The element at ``index``."""
+        """The element at ``index``.
+
+        Args:
+            index: an integer.
+
+        Returns:
+            A tensor.
+
+        Raises:
+            IndexRangeError: for an index out of range.
+        """
         return self._known("TensorArray.read")[index]
 
     def stack(self) -> Tensor:
-        """All elements, along a first axis."""
+        """All elements, along a first axis.
+
+        Returns:
+            A tensor with one axis more than elements have.
+        """
         return self._known("TensorArray.stack")
 
     def gather(self, indices: Any) -> Tensor:
-        """The elements at ``indices``, along a first axis."""
+        """The elements at ``indices``, along a first axis.
+
+        Args:
+            indices: integers.
+
+        Returns:
+            A tensor of shape ``indices.shape + element.shape``.
+        """
         return take(self._known("TensorArray.gather"), indices, axis=0)
 
     @entered
     def unstack(self, values: Any) -> TensorArray:
-        """The array whose elements are the slices of ``values``."""
+        """The array whose elements are the slices of ``values``.
+
+        Args:
+            values: a tensor with a first axis of the elements.
+
+        Returns:
+            A new array.
+
+        Raises:
+            ShapeError: where the number of slices or their dtype is another.
+        """
         stage = "TensorArray.unstack"
         x = as_tensor(values, stage, self.dtype if isinstance(values, (list, tuple)) else None)
         fits = bool(x.shape) and (self.grows or same_extents(x.shape[:1], (self._form.size,)))
@@ -144,7 +195,14 @@ class TensorArray:
         return self._with(x)
 
     def concat(self) -> Tensor:
-        """The elements one behind the other, along their first axis."""
+        """The elements one behind the other, along their first axis.
+
+        Returns:
+            A tensor with as many axes as elements have.
+
+        Raises:
+            ShapeError: for elements without axes.
+        """
         values = self._known("TensorArray.concat")
         if len(values.shape) < 2:
             raise ShapeError("TensorArray.concat", f"elements are {_text(values)}. Expected at least one axis.")

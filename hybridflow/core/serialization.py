@@ -39,7 +39,14 @@ class Configured:
     """
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments that make another one like this."""
+        """The arguments that make another one like this.
+
+        Returns:
+            A dict from names to values.
+
+        Raises:
+            NotImplementedError: where a subclass has to define it.
+        """
         if not dataclasses.is_dataclass(self):
             raise NotImplementedError(f"{type(self).__name__} has to define get_config(self)")
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
@@ -56,7 +63,14 @@ class Configured:
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
-        """An instance with the arguments that ``get_config`` returned."""
+        """An instance with the arguments that ``get_config`` returned.
+
+        Args:
+            config: what ``get_config`` returned.
+
+        Returns:
+            A new instance.
+        """
         return cls(**config)
 
 

@@ -96,7 +96,11 @@ class StringTensor(Tensor):
         return wrap(codes_of(self.texts)) if self._symbolic is None else self._symbolic
 
     def numpy(self) -> Any:
-        """The texts as an array of bytes, which is read-only; of a tensor without axes the bytes themselves."""
+        """The texts as an array of bytes, which is read-only.
+
+        Returns:
+            An object array; of a tensor without axes the bytes themselves.
+        """
         texts = self.texts
         return texts if texts.ndim else texts.item()
 
@@ -105,7 +109,14 @@ class StringTensor(Tensor):
         return np.array(texts, dtype) if copy or dtype is not None else texts
 
     def set_shape(self, shape: Any) -> None:
-        """Say the shape, as far as it is known; raises ShapeError where it is another."""
+        """Say the shape, as far as it is known.
+
+        Args:
+            shape: extents, with None for those that are not known.
+
+        Raises:
+            ShapeError: where it is another.
+        """
         if self._symbolic is None:
             super().set_shape(shape)
         else:

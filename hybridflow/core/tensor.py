@@ -172,13 +172,22 @@ class Operators:
         return len(self.shape)
 
     def get_shape(self) -> Shape:
-        """The shape as TensorFlow's programs ask for it: ``x.get_shape().as_list()``."""
+        """The shape as TensorFlow's programs ask for it: ``x.get_shape().as_list()``.
+
+        Returns:
+            A tuple of ints with TensorFlow's methods of shapes.
+        """
         return Shape(self.shape)
 
     def set_shape(self, shape: Sequence[Any]) -> None:
-        """Say what the shape is known to be, with None or -1 for what is not, as TensorFlow's programs do.
+        """Say what the shape is known to be, as TensorFlow's programs do.  Shapes are always known, so nothing
+        changes.
 
-        Shapes are always known, so nothing changes.  Raises ShapeError where it is another.
+        Args:
+            shape: extents, with None or -1 for those that are not known.
+
+        Raises:
+            ShapeError: where it is another.
         """
         wanted = [None if isinstance(extent, int) and extent == -1 else extent for extent in shape]
         if not Shape(self.shape).is_compatible_with(wanted):
@@ -246,9 +255,17 @@ class Tensor(Operators):
 
     @entered
     def to_device(self, device: str, /, *, stream: object = None) -> Tensor:
-        """This value on ``device``.  Raises DeviceError where there is no such device.
+        """This value on ``device``.
 
-        ``stream`` is part of the array API; copies go through CuPy's current stream.
+        Args:
+            device: "cpu", "gpu", or "gpu:1" and so on.
+            stream: part of the array API; copies go through CuPy's current stream.
+
+        Returns:
+            A tensor on the device.
+
+        Raises:
+            DeviceError: where there is no such device.
         """
         wanted, here = devices.parse(device), self.device
         if wanted == here:
@@ -283,6 +300,15 @@ class Tensor(Operators):
         """The value as a NumPy array: a read-only view without a copy on the CPU, a copy from a GPU.
 
         ``setflags(write=True)`` of the view is refused; what owns the memory (``view.base``) could still be unlocked.
+
+        Returns:
+            An array of the same shape and dtype.
+
+        Raises:
+            TraceError: while tracing.
+
+        >>> hf.constant([1, 2]).numpy()
+        array([1, 2])
         """
         array = self._array
         if _shared and id(array) in _shared:
@@ -313,11 +339,25 @@ class Tensor(Operators):
         return view.astype(dtype)
 
     def item(self) -> Any:
-        """The one element as a Python scalar.  Raises ShapeError when there is not exactly one."""
+        """The one element as a Python scalar.
+
+        Returns:
+            A bool, int, float or complex.
+
+        Raises:
+            ShapeError: when there is not exactly one element.
+        """
         return self._single("item").item()
 
     def tolist(self) -> Any:
-        """The value as nested Python lists, or a scalar."""
+        """The value as nested Python lists, or a scalar.
+
+        Returns:
+            Lists of Python numbers, or a number.
+
+        >>> hf.constant([[1, 2], [3, 4]]).tolist()
+        [[1, 2], [3, 4]]
+        """
         return self.numpy().tolist()
 
     def _single(self, stage: str) -> np.ndarray:

@@ -243,7 +243,11 @@ class Variable(Operators):
         with_locks((self._gate,), restore)
 
     def value(self) -> Tensor:
-        """The current value as a tensor; later assignments do not change that tensor."""
+        """The current value as a tensor; later assignments do not change that tensor.
+
+        Returns:
+            A tensor of the variable's shape and dtype.
+        """
         return +self._seen()
 
     read_value = value
@@ -257,7 +261,14 @@ class Variable(Operators):
         return self.trainable and is_inexact(self.dtype)
 
     def numpy(self) -> np.ndarray:
-        """The value as a read-only NumPy array.  Raises TraceError while tracing."""
+        """The value as a read-only NumPy array.
+
+        Returns:
+            An array of the variable's shape and dtype.
+
+        Raises:
+            TraceError: while tracing.
+        """
         return self._read().numpy()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -271,9 +282,22 @@ class Variable(Operators):
         return self._read().__dlpack_device__()
 
     def item(self) -> Any:
+        """The one element as a Python scalar.
+
+        Returns:
+            A bool, int, float or complex.
+
+        Raises:
+            ShapeError: when there is not exactly one element.
+        """
         return self._read().item()
 
     def tolist(self) -> Any:
+        """The value as nested Python lists, or a scalar.
+
+        Returns:
+            Lists of Python numbers, or a number.
+        """
         return self._read().tolist()
 
     def __bool__(self) -> bool:

@@ -79,6 +79,16 @@ class Dataset(elements.Nested):
 
         Arrays that can be written to are copied, once; tensors, locked arrays and read-only memory maps are not.
 
+        Args:
+            tensors: arrays, in tuples and dicts, with a first axis of one extent.
+            name: ignored.
+
+        Returns:
+            A dataset.
+
+        Raises:
+            ShapeError: where first axes differ, or are missing.
+
         >>> [x.item() for x in hf.data.Dataset.from_tensor_slices([1, 2, 3])]
         [1, 2, 3]
         """
@@ -88,6 +98,13 @@ class Dataset(elements.Nested):
     @entered
     def from_tensors(cls, tensors: object, name: str | None = None) -> Dataset:
         """One element.
+
+        Args:
+            tensors: arrays, in tuples and dicts.
+            name: ignored.
+
+        Returns:
+            A dataset of one element.
 
         >>> len(hf.data.Dataset.from_tensors(hf.ones((3, 2))))
         1
@@ -105,10 +122,22 @@ class Dataset(elements.Nested):
         output_signature: object = None,
         name: str | None = None,
     ) -> Dataset:
-        """What ``generator(*args)`` gives, which is called for each run.
+        """The elements of ``generator(*args)``, which is called for each run.
 
-        ``output_signature`` (nested TensorSpecs, or ``output_types`` with ``output_shapes``) says what elements are;
-        others are ShapeErrors.  Without it they are what comes.
+        Args:
+            generator: a function that returns an iterable.
+            output_types: nested dtypes, or None.
+            output_shapes: nested shapes beside ``output_types``, or None.
+            args: arguments of the generator, handed to it as NumPy values.
+            output_signature: nested TensorSpecs of an element. Without it, and without ``output_types``, elements are
+                what comes.
+            name: ignored.
+
+        Returns:
+            A dataset.
+
+        Raises:
+            ShapeError: in a run, for an element that is not of the signature.
 
         >>> data = hf.data.Dataset.from_generator(lambda n: iter(range(n)), args=(3,))
         >>> [x.item() for x in data.map(lambda x: x * x)]
@@ -128,6 +157,17 @@ class Dataset(elements.Nested):
     def range(cls, *args: Any, output_type: object = "int64", name: str | None = None) -> Dataset:
         """The numbers of ``range(*args)``.
 
+        Args:
+            *args: ints: stop, or start and stop, or start, stop and step.
+            output_type: the dtype of the numbers.
+            name: ignored.
+
+        Returns:
+            A dataset of scalars.
+
+        Raises:
+            ArgumentError: for a step of 0.
+
         >>> list(hf.data.Dataset.range(1, 10, 4).as_numpy_iterator())
         [np.int64(1), np.int64(5), np.int64(9)]
         """
@@ -143,8 +183,19 @@ class Dataset(elements.Nested):
     def list_files(
         cls, file_pattern: object, shuffle: bool | None = None, seed: int | None = None, name: str | None = None
     ) -> Dataset:
-        """The names of the files that match a pattern, or any of several, as texts; shuffled anew in each iteration
-        unless ``shuffle=False``, then sorted.  Raises ArgumentError where no file matches.
+        """The names of the files that match a pattern, or any of several, as texts.
+
+        Args:
+            file_pattern: a pattern with ``*`` and ``?``, or a list of such.
+            shuffle: whether names are shuffled, anew in each iteration; else they are sorted. True unless given.
+            seed: an int, or None for one drawn from ``hf.random``.
+            name: ignored.
+
+        Returns:
+            A dataset of texts.
+
+        Raises:
+            ArgumentError: where no file matches.
 
         >>> import os, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -161,7 +212,16 @@ class Dataset(elements.Nested):
     @classmethod
     @entered
     def counter(cls, start: int = 0, step: int = 1, dtype: DTypeLike = "int64", name: str | None = None) -> Dataset:
-        """``start``, ``start + step``, ... without an end.
+        """The numbers ``start``, ``start + step``, ... without an end.
+
+        Args:
+            start: the first number.
+            step: what is added each time.
+            dtype: the dtype of the numbers.
+            name: ignored.
+
+        Returns:
+            A dataset of scalars.
 
         >>> [x.item() for x in hf.data.Dataset.counter(5, 2).take(3)]
         [5, 7, 9]
@@ -176,6 +236,14 @@ class Dataset(elements.Nested):
     ) -> Dataset:
         """Random ints of 32 bits, without an end; the same in each iteration unless ``rerandomize_each_iteration``.
 
+        Args:
+            seed: an int, or None for one drawn from ``hf.random``.
+            rerandomize_each_iteration: whether each iteration has other numbers.
+            name: ignored.
+
+        Returns:
+            A dataset of int64 scalars.
+
         >>> data = hf.data.Dataset.random(seed=4).take(3)
         >>> [x.item() for x in data] == [x.item() for x in data]
         True
@@ -186,6 +254,17 @@ class Dataset(elements.Nested):
     @entered
     def zip(cls, *args: Any, datasets: object = None, name: str | None = None) -> Dataset:
         """Elements of several datasets, nested as they are, as long as all of them have some.
+
+        Args:
+            *args: datasets, or one nest of datasets.
+            datasets: a nest of datasets, in the place of ``args``.
+            name: ignored.
+
+        Returns:
+            A dataset.
+
+        Raises:
+            ArgumentError: where there is no dataset.
 
         >>> a = hf.data.Dataset.range(3)
         >>> [(x.item(), y.item()) for x, y in hf.data.Dataset.zip(a, a.skip(1))]
@@ -210,9 +289,21 @@ class Dataset(elements.Nested):
         rerandomize_each_iteration: bool = False,
         name: str | None = None,
     ) -> Dataset:
-        """Each element from one of several datasets, drawn with probabilities that are as ``weights``.
+        """Each element from one of several datasets, drawn at random.
 
-        It goes on with the others where one has no more elements, unless ``stop_on_empty_dataset``.
+        Args:
+            datasets: datasets with like elements.
+            weights: a share for each dataset; equal ones unless given.
+            seed: an int, or None for one drawn from ``hf.random``.
+            stop_on_empty_dataset: whether it ends where one has no more elements; else it goes on with the others.
+            rerandomize_each_iteration: whether each iteration draws anew.
+            name: ignored.
+
+        Returns:
+            A dataset.
+
+        Raises:
+            ArgumentError: for weights that are not one for each dataset.
 
         >>> a, b = hf.data.Dataset.range(3), hf.data.Dataset.range(10, 13)
         >>> sorted(x.item() for x in hf.data.Dataset.sample_from_datasets([a, b], seed=1))
@@ -236,6 +327,15 @@ class Dataset(elements.Nested):
     ) -> Dataset:
         """Each element from the dataset whose number ``choice_dataset`` gives.
 
+        Args:
+            datasets: datasets with like elements.
+            choice_dataset: a dataset of numbers of datasets, from 0.
+            stop_on_empty_dataset: whether it ends where the chosen one has no more elements.
+            name: ignored.
+
+        Returns:
+            A dataset.
+
         >>> a, b = hf.data.Dataset.range(3), hf.data.Dataset.range(10, 13)
         >>> choice = hf.data.Dataset.from_tensor_slices([1, 0, 0])
         >>> [x.item() for x in hf.data.Dataset.choose_from_datasets([a, b], choice)]
@@ -258,11 +358,21 @@ class Dataset(elements.Nested):
         *,
         processes: bool = False,
     ) -> Dataset:
-        """``map_func`` of each element.  It runs as Python does, or compiled where it is an ``hf.function``.
+        """What ``map_func`` makes of each element.  It runs as Python does, or compiled where it is an
+        ``hf.function``.
 
-        ``num_parallel_calls`` threads call it, none with ``synchronous``; ``AUTOTUNE`` takes threads where calls take
-        long.  With ``processes`` they are processes, for functions that spend their time in Python: functions of
-        modules, whose elements are pickled.  Results come in the order of elements unless ``deterministic=False``.
+        Args:
+            map_func: a function of the parts of an element.
+            num_parallel_calls: the number of threads that call it; ``AUTOTUNE`` takes threads where calls take long.
+            deterministic: whether results come in the order of elements; yes unless False.
+            synchronous: whether no threads are used.
+            use_unbounded_threadpool: ignored.
+            name: ignored.
+            processes: whether processes call it in the place of threads: a function of a module, whose elements are
+                pickled.
+
+        Returns:
+            A dataset.
 
         >>> [x.item() for x in hf.data.Dataset.range(3).map(lambda x: x + 1)]
         [1, 2, 3]
@@ -280,6 +390,13 @@ class Dataset(elements.Nested):
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
         """The elements of which ``predicate`` is true.
 
+        Args:
+            predicate: a function of the parts of an element that returns a bool.
+            name: ignored.
+
+        Returns:
+            A dataset.
+
         >>> [x.item() for x in hf.data.Dataset.range(5).filter(lambda x: x % 2 == 0)]
         [0, 2, 4]
         """
@@ -288,9 +405,20 @@ class Dataset(elements.Nested):
 
     @entered
     def ignore_errors(self, log_warning: bool = False, name: str | None = None) -> Dataset:
-        """The elements of which the functions of the maps and filters before it do not raise; ``log_warning`` logs each
-        that is left out.  It stands right behind them, or a ``prefetch`` of them.  Errors of what is before these maps,
-        a generator or a file, are raised as ever.
+        """The elements of which the functions of the maps and filters before it do not raise.
+
+        It stands right behind them, or a ``prefetch`` of them.  Errors of what is before these maps, a generator or a
+        file, are raised as ever.
+
+        Args:
+            log_warning: whether each element that is left out is logged.
+            name: ignored.
+
+        Returns:
+            A dataset.
+
+        Raises:
+            ArgumentError: where no map or filter stands before it.
 
         >>> texts = hf.data.Dataset.from_tensor_slices(["1", "two", "3"])
         >>> [x.item() for x in texts.map(int).ignore_errors()]
@@ -302,6 +430,13 @@ class Dataset(elements.Nested):
     def take_while(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
         """The elements before the first of which ``predicate`` is false.
 
+        Args:
+            predicate: a function of the parts of an element that returns a bool.
+            name: ignored.
+
+        Returns:
+            A dataset.
+
         >>> [x.item() for x in hf.data.Dataset.range(5).take_while(lambda x: x < 2)]
         [0, 1]
         """
@@ -310,7 +445,15 @@ class Dataset(elements.Nested):
 
     @entered
     def scan(self, initial_state: object, scan_func: Callable[..., Any], name: str | None = None) -> Dataset:
-        """``scan_func(state, element)`` gives the next state and an element.
+        """Elements that a function makes, from a state that it passes on.
+
+        Args:
+            initial_state: tensors, in tuples and dicts.
+            scan_func: a function of a state and an element that returns the next state and an element.
+            name: ignored.
+
+        Returns:
+            A dataset.
 
         >>> [x.item() for x in hf.data.Dataset.range(5).scan(0, lambda total, x: (total + x, total + x))]
         [0, 1, 3, 6, 10]
@@ -322,6 +465,13 @@ class Dataset(elements.Nested):
     @entered
     def flat_map(self, map_func: Callable[..., Any], name: str | None = None) -> Dataset:
         """The elements of the datasets that ``map_func`` makes of elements, one dataset after another.
+
+        Args:
+            map_func: a function of the parts of an element that returns a dataset.
+            name: ignored.
+
+        Returns:
+            A dataset.
 
         >>> [x.item() for x in hf.data.Dataset.range(4).flat_map(hf.data.Dataset.range)]
         [0, 0, 1, 0, 1, 2]
@@ -340,11 +490,19 @@ class Dataset(elements.Nested):
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Dataset:
-        """Elements of the datasets that ``map_func`` makes of elements, by turns of ``block_length`` from each of
-        ``cycle_length`` of them.
+        """Elements of the datasets that ``map_func`` makes of elements, by turns.
 
-        With ``num_parallel_calls`` a thread each runs these datasets in advance, and some that come after them; the
-        order stays the same.
+        Args:
+            map_func: a function of the parts of an element that returns a dataset.
+            cycle_length: the number of datasets that take turns.
+            block_length: the number of elements in a row from each; 1 unless given.
+            num_parallel_calls: whether threads, one each, run these datasets and some that come after them in advance;
+                None for no threads.
+            deterministic: whether results come in the order of elements; yes unless False.
+            name: ignored.
+
+        Returns:
+            A dataset.
 
         >>> data = hf.data.Dataset.range(3).interleave(
         ...     lambda x: hf.data.Dataset.from_tensors(x).repeat(3), cycle_length=2, block_length=1)
@@ -366,7 +524,15 @@ class Dataset(elements.Nested):
 
     @entered
     def reduce(self, initial_state: object, reduce_func: Callable[..., Any], name: str | None = None) -> Any:
-        """The last state, where ``reduce_func(state, element)`` gives the next one.
+        """The last state, where a function makes the next one of each element.
+
+        Args:
+            initial_state: tensors, in tuples and dicts.
+            reduce_func: a function of a state and an element that returns the next state.
+            name: ignored.
+
+        Returns:
+            The state after the last element.
 
         >>> hf.data.Dataset.range(5).reduce(0, lambda total, x: total + x).item()
         10
@@ -379,7 +545,16 @@ class Dataset(elements.Nested):
 
     @entered
     def apply(self, transformation_func: Callable[[Dataset], Dataset]) -> Dataset:
-        """``transformation_func`` of this dataset.
+        """What a function makes of this dataset.
+
+        Args:
+            transformation_func: a function of a dataset that returns one.
+
+        Returns:
+            A dataset.
+
+        Raises:
+            ArgumentTypeError: where it returns something else.
 
         >>> len(hf.data.Dataset.range(5).apply(lambda data: data.batch(2)))
         3
@@ -397,8 +572,22 @@ class Dataset(elements.Nested):
         window_size_func: Callable[..., Any] | None = None,
         name: str | None = None,
     ) -> Dataset:
-        """The elements of the datasets that ``reduce_func(key, window)`` makes of windows: ``window_size`` elements (or
-        ``window_size_func(key)``) with the same ``key_func(element)``.  What is left at the end comes by rising keys.
+        """The elements of the datasets that a function makes of windows: elements with the same key.
+
+        What is left at the end comes by rising keys.
+
+        Args:
+            key_func: a function of the parts of an element that returns an int.
+            reduce_func: a function of a key and a window, a dataset, that returns a dataset.
+            window_size: the number of elements of a window.
+            window_size_func: a function of a key that returns the number of elements, in the place of ``window_size``.
+            name: ignored.
+
+        Returns:
+            A dataset.
+
+        Raises:
+            ArgumentError: unless one of ``window_size`` and ``window_size_func`` is given.
 
         >>> data = hf.data.Dataset.range(7).group_by_window(
         ...     lambda x: x % 2, lambda key, window: window.batch(3), window_size=3)
@@ -429,8 +618,21 @@ class Dataset(elements.Nested):
         seed: int | None = None,
         name: str | None = None,
     ) -> Dataset:
-        """Pairs of ``class_func(element)`` and the element, of which some are left out at random, so that classes come
-        as often as ``target_dist`` says.  How often they come here is ``initial_dist``, or is counted on the way.
+        """Pairs of a class and an element, of which some are left out at random, so that classes come as often as is
+        asked for.
+
+        Args:
+            class_func: a function of the parts of an element that returns an int.
+            target_dist: the share of each class.
+            initial_dist: the shares that classes have here; by default they are counted on the way.
+            seed: an int, or None for one drawn from ``hf.random``.
+            name: ignored.
+
+        Returns:
+            A dataset of pairs.
+
+        Raises:
+            ArgumentError: for shares that are negative or all 0.
 
         >>> data = hf.data.Dataset.range(1000).rejection_resample(lambda x: x % 4 == 0, [0.5, 0.5], seed=1)
         >>> found = [int(kind) for kind, x in data]
@@ -448,6 +650,16 @@ class Dataset(elements.Nested):
     def with_options(self, options: Options, name: str | None = None) -> Dataset:
         """This dataset with ``hf.data.Options``, over those that it has.
 
+        Args:
+            options: the options.
+            name: ignored.
+
+        Returns:
+            A dataset.
+
+        Raises:
+            ArgumentTypeError: for anything but options.
+
         >>> options = hf.data.Options()
         >>> options.deterministic = False
         >>> data = hf.data.Dataset.range(3).map(lambda x: x + 1, 2).with_options(options)
@@ -460,7 +672,10 @@ class Dataset(elements.Nested):
 
     @entered
     def options(self) -> Options:
-        """What was said with ``with_options``.
+        """The options of this dataset, as ``with_options`` gave them.
+
+        Returns:
+            The options.
 
         >>> hf.data.Dataset.range(3).options() == hf.data.Options()
         True
@@ -471,6 +686,12 @@ class Dataset(elements.Nested):
     def assert_cardinality(self, expected_cardinality: int) -> Dataset:
         """The same elements, of which there must be so many: a number that ``len`` then gives.
 
+        Args:
+            expected_cardinality: the number, which ``len`` then gives.
+
+        Returns:
+            A dataset.
+
         >>> len(hf.data.Dataset.range(9).filter(lambda x: x > 5).assert_cardinality(3))
         3
         """
@@ -479,7 +700,16 @@ class Dataset(elements.Nested):
 
     @entered
     def get_single_element(self, name: str | None = None) -> Any:
-        """The element of a dataset of one.  Raises ArgumentError where there is none, or another.
+        """The element of a dataset of one.
+
+        Args:
+            name: ignored.
+
+        Returns:
+            The element.
+
+        Raises:
+            ArgumentError: where there is no element, or several.
 
         >>> hf.data.Dataset.range(4).batch(4).get_single_element().tolist()
         [0, 1, 2, 3]
@@ -502,10 +732,22 @@ class Dataset(elements.Nested):
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Dataset:
-        """Elements stacked, ``batch_size`` at a time; the last batch has fewer unless ``drop_remainder``.
+        """Elements stacked, ``batch_size`` at a time.
 
-        Batches of ``from_tensor_slices`` in order are views, without a copy.  Stacking needs no threads: the last two
-        arguments are there for programs that pass them.
+        Batches of ``from_tensor_slices`` in order are views, without a copy.
+
+        Args:
+            batch_size: the number of elements of a batch, an int.
+            drop_remainder: whether a last batch with fewer elements is left out.
+            num_parallel_calls: ignored.
+            deterministic: ignored.
+            name: ignored.
+
+        Returns:
+            A dataset of elements with a first axis.
+
+        Raises:
+            ShapeError: in a run, for elements of different shapes.
 
         >>> [x.tolist() for x in hf.data.Dataset.range(5).batch(2)]
         [[0, 1], [2, 3], [4]]
@@ -523,9 +765,17 @@ class Dataset(elements.Nested):
         drop_remainder: bool = False,
         name: str | None = None,
     ) -> Dataset:
-        """Batches of elements of different extents, filled up with ``padding_values`` (0).
+        """Batches of elements of different extents, filled up at their ends.
 
-        Without ``padded_shapes``, or where an extent there is None or -1, it is that of the longest of a batch.
+        Args:
+            batch_size: the number of elements of a batch, an int.
+            padded_shapes: nested shapes of elements. None, or an extent of None or -1, means the longest of the batch.
+            padding_values: what elements are filled up with; 0 unless given.
+            drop_remainder: whether a last batch with fewer elements is left out.
+            name: ignored.
+
+        Returns:
+            A dataset of elements with a first axis.
 
         >>> data = hf.data.Dataset.range(1, 4).map(lambda n: hf.ones((int(n),)))
         >>> [x.tolist() for x in data.padded_batch(2)]
@@ -538,6 +788,15 @@ class Dataset(elements.Nested):
     def unbatch(self, name: str | None = None) -> Dataset:
         """The rows of each element.
 
+        Args:
+            name: ignored.
+
+        Returns:
+            A dataset.
+
+        Raises:
+            ShapeError: for elements without axes.
+
         >>> len(list(hf.data.Dataset.range(5).batch(2).unbatch()))
         5
         """
@@ -547,7 +806,18 @@ class Dataset(elements.Nested):
     def rebatch(
         self, batch_size: int | Sequence[int], drop_remainder: bool = False, name: str | None = None
     ) -> Dataset:
-        """The rows of batches in batches of another size, or of several sizes by turns.
+        """The rows of batches in batches of another size.
+
+        Args:
+            batch_size: the number of rows, or a list of such that take turns.
+            drop_remainder: whether a last batch with fewer elements is left out.
+            name: ignored.
+
+        Returns:
+            A dataset.
+
+        Raises:
+            ArgumentError: for an empty list.
 
         >>> data = hf.data.Dataset.range(5).batch(3)
         >>> [x.tolist() for x in data.rebatch(2)], [x.tolist() for x in data.rebatch([1, 3])]
@@ -564,6 +834,18 @@ class Dataset(elements.Nested):
         self, batch_size: int, drop_remainder: bool = False, row_splits_dtype: object = "int64", name: str | None = None
     ) -> Dataset:
         """Batches of elements whose first extents differ, as ragged tensors; numbers are stacked.
+
+        Args:
+            batch_size: the number of elements of a batch, an int.
+            drop_remainder: whether a last batch with fewer elements is left out.
+            row_splits_dtype: "int64".
+            name: ignored.
+
+        Returns:
+            A dataset of ragged tensors.
+
+        Raises:
+            ArgumentError: for another ``row_splits_dtype``.
 
         >>> data = hf.data.Dataset.range(1, 4).map(lambda n: hf.ones((int(n),)))
         >>> [x.to_list() for x in data.ragged_batch(2)]
@@ -583,7 +865,17 @@ class Dataset(elements.Nested):
         drop_remainder: bool = False,
         name: str | None = None,
     ) -> Dataset:
-        """Datasets of ``size`` elements, ``stride`` apart; each starts ``shift`` (``size``) after the one before.
+        """Datasets of successive elements.
+
+        Args:
+            size: the number of elements of a window.
+            shift: how far a window starts after the one before; ``size`` unless given.
+            stride: how far the elements of a window are apart.
+            drop_remainder: whether windows with fewer elements are left out.
+            name: ignored.
+
+        Returns:
+            A dataset of datasets.
 
         >>> [[x.item() for x in part] for part in hf.data.Dataset.range(5).window(3, shift=2)]
         [[0, 1, 2], [2, 3, 4], [4]]
@@ -606,8 +898,23 @@ class Dataset(elements.Nested):
         drop_remainder: bool = False,
         name: str | None = None,
     ) -> Dataset:
-        """Batches of elements of like length: a bucket below each boundary, one for all that are longer, each with a
-        batch size.  What is left at the end comes bucket by bucket.
+        """Batches of elements of like length: a bucket below each boundary, one for all that are longer.
+
+        What is left at the end comes bucket by bucket.
+
+        Args:
+            element_length_func: a function of the parts of an element that returns its length.
+            bucket_boundaries: rising lengths, above which the next bucket begins.
+            bucket_batch_sizes: the batch size of each bucket, one more than boundaries.
+            padded_shapes: see ``padded_batch``.
+            padding_values: see ``padded_batch``.
+            pad_to_bucket_boundary: whether elements are filled up to the length of their bucket.
+            no_padding: whether elements are stacked as they are.
+            drop_remainder: whether a last batch with fewer elements is left out.
+            name: ignored.
+
+        Returns:
+            A dataset of elements with a first axis.
 
         >>> data = hf.data.Dataset.from_tensor_slices([1, 5, 2, 6]).map(lambda n: hf.ones((int(n),)))
         >>> [x.shape for x in data.bucket_by_sequence_length(len, [4], [2, 2])]
@@ -633,7 +940,14 @@ class Dataset(elements.Nested):
 
     @entered
     def take(self, count: int, name: str | None = None) -> Dataset:
-        """The first ``count`` elements; all of them where it is negative.
+        """The first ``count`` elements.
+
+        Args:
+            count: the number of elements; all of them where it is negative.
+            name: ignored.
+
+        Returns:
+            A dataset.
 
         >>> len(hf.data.Dataset.range(5).take(2))
         2
@@ -642,7 +956,14 @@ class Dataset(elements.Nested):
 
     @entered
     def skip(self, count: int, name: str | None = None) -> Dataset:
-        """What comes after the first ``count`` elements; nothing where it is negative.
+        """All elements but the first ``count``.
+
+        Args:
+            count: the number of elements; nothing is left where it is negative.
+            name: ignored.
+
+        Returns:
+            A dataset.
 
         >>> len(hf.data.Dataset.range(5).skip(2))
         3
@@ -652,6 +973,17 @@ class Dataset(elements.Nested):
     @entered
     def shard(self, num_shards: int, index: int, name: str | None = None) -> Dataset:
         """Every ``num_shards``-th element, from the ``index``-th on.
+
+        Args:
+            num_shards: the number of shards.
+            index: the number of this one, from 0.
+            name: ignored.
+
+        Returns:
+            A dataset.
+
+        Raises:
+            ArgumentError: for an index that is no shard's.
 
         >>> [x.item() for x in hf.data.Dataset.range(5).shard(2, 1)]
         [1, 3]
@@ -666,7 +998,14 @@ class Dataset(elements.Nested):
 
     @entered
     def repeat(self, count: int | None = None, name: str | None = None) -> Dataset:
-        """All elements ``count`` times, or for ever.
+        """All elements again and again.
+
+        Args:
+            count: how many times; None or a negative number for ever.
+            name: ignored.
+
+        Returns:
+            A dataset.
 
         >>> [x.item() for x in hf.data.Dataset.range(2).repeat(2)]
         [0, 1, 0, 1]
@@ -682,11 +1021,21 @@ class Dataset(elements.Nested):
         reshuffle_each_iteration: bool | None = None,
         name: str | None = None,
     ) -> Dataset:
-        """Elements at random out of a buffer of ``buffer_size``, which is filled up as they come.
+        """Elements at random out of a buffer, which is filled up as they come.
 
-        A buffer as large as the dataset (or None) gives all permutations.  Each iteration has another order unless
-        ``reshuffle_each_iteration=False``.  Without a ``seed`` one is drawn from ``hf.random``, so that
-        ``hf.random.set_seed`` decides on the order too.
+        Args:
+            buffer_size: the number of elements in the buffer; None for as many as the dataset has, which gives all
+                permutations.
+            seed: an int. By default it is drawn from ``hf.random``, so that ``hf.random.set_seed`` decides on the
+                order too.
+            reshuffle_each_iteration: whether each iteration has another order; yes unless False.
+            name: ignored.
+
+        Returns:
+            A dataset.
+
+        Raises:
+            ArgumentError: for None where the number of elements is unknown.
 
         >>> sorted(x.item() for x in hf.data.Dataset.range(4).shuffle(4, seed=1))
         [0, 1, 2, 3]
@@ -702,6 +1051,12 @@ class Dataset(elements.Nested):
     def unique(self, name: str | None = None) -> Dataset:
         """The elements that no element before them equals.
 
+        Args:
+            name: ignored.
+
+        Returns:
+            A dataset.
+
         >>> [x.item() for x in hf.data.Dataset.from_tensor_slices([1, 37, 2, 37, 1]).unique()]
         [1, 37, 2]
         """
@@ -709,7 +1064,17 @@ class Dataset(elements.Nested):
 
     @entered
     def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
-        """The elements of this dataset, then those of another.  Raises ShapeError where it is known that they differ.
+        """The elements of this dataset, then those of another.
+
+        Args:
+            dataset: the other dataset.
+            name: ignored.
+
+        Returns:
+            A dataset.
+
+        Raises:
+            ShapeError: where it is known that elements differ.
 
         >>> [x.item() for x in hf.data.Dataset.range(2).concatenate(hf.data.Dataset.range(1))]
         [0, 1, 0]
@@ -720,6 +1085,13 @@ class Dataset(elements.Nested):
     def enumerate(self, start: int = 0, name: str | None = None) -> Dataset:
         """Pairs of a number and an element.
 
+        Args:
+            start: the first number.
+            name: ignored.
+
+        Returns:
+            A dataset of pairs: an int64 scalar and an element.
+
         >>> [(n.item(), x.item()) for n, x in hf.data.Dataset.range(5, 7).enumerate()]
         [(0, 5), (1, 6)]
         """
@@ -728,11 +1100,18 @@ class Dataset(elements.Nested):
 
     @entered
     def cache(self, filename: Any = "", name: str | None = None) -> Dataset:
-        """Elements that are kept from the first complete iteration on: in memory, or in the file ``filename``, which
-        later runs of the program read too.
+        """Elements that are kept from the first complete iteration on: in memory, or in a file, which later runs of
+        the program read too.
 
         Files hold tensors and texts, in tuples and dicts.  A file is there when it is whole; who changes the pipeline
         deletes it.
+
+        Args:
+            filename: the path of a file; empty for memory.
+            name: ignored.
+
+        Returns:
+            A dataset.
 
         >>> len(hf.data.Dataset.range(3).cache())
         3
@@ -748,12 +1127,20 @@ class Dataset(elements.Nested):
         shard_func: Callable[..., Any] | None = None,
         checkpoint_args: Any = None,
     ) -> None:
-        """Write all elements into the folder ``path``, which holds them when all are written, in the place of a dataset
-        that it held before.  ``Dataset.load`` reads them.
+        """Write all elements into a folder, in the place of a dataset that it held before; ``Dataset.load`` reads
+        them.
 
-        Elements are tensors and texts, in tuples and dicts.  ``compression`` is None or "GZIP".  ``shard_func`` gives
-        the number of the file that an element goes to.  Raises OSError where the disk is full: then the folder holds
-        what it held before.
+        Elements are tensors and texts, in tuples and dicts.
+
+        Args:
+            path: the folder, which holds the new elements when all are written.
+            compression: None or "GZIP".
+            shard_func: a function of the parts of an element that returns the number of its file.
+            checkpoint_args: None; what is cut off begins anew.
+
+        Raises:
+            OSError: where the disk is full; the folder then holds what it held before.
+            ArgumentError: for another ``compression``, or ``checkpoint_args``.
 
         >>> import os, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -775,11 +1162,21 @@ class Dataset(elements.Nested):
         compression: str | None = None,
         reader_func: Callable[[Any], Any] | None = None,
     ) -> Dataset:
-        """The elements that ``save`` wrote, file after file; or what ``reader_func`` makes of a dataset of the datasets
-        in each file.  The folder knows their spec and compression.
+        """The elements that ``save`` wrote, file after file.  The folder knows their spec and compression.
 
-        Raises DataError where the folder is damaged or of a later version, FileNotFoundError where there is none, and
-        ShapeError where its elements are not of ``element_spec``.
+        Args:
+            path: the folder.
+            element_spec: the spec that elements must have, or None.
+            compression: ignored.
+            reader_func: a function of a dataset of the datasets in each file, which returns a dataset; or None.
+
+        Returns:
+            A dataset.
+
+        Raises:
+            DataError: where the folder is damaged or of a later version.
+            FileNotFoundError: where there is none.
+            ShapeError: where its elements are not of ``element_spec``.
 
         >>> import os, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -805,8 +1202,23 @@ class Dataset(elements.Nested):
         shard_func: Callable[..., Any] | None = None,
         name: str | None = None,
     ) -> Dataset:
-        """These elements, which the first complete iteration writes into the folder ``path`` as ``save`` does, and
-        later ones, of later runs of the program too, read there.  Who changes the pipeline deletes the folder.
+        """These elements, kept in a folder: the first complete iteration writes it as ``save`` does, later ones read
+        it.
+
+        Later runs of the program read it too.  Who changes the pipeline deletes the folder.
+
+        Args:
+            path: the folder.
+            compression: "AUTO", None or "GZIP".
+            reader_func: None; it is for ``Dataset.load``.
+            shard_func: a function of the parts of an element that returns the number of its file.
+            name: ignored.
+
+        Returns:
+            A dataset.
+
+        Raises:
+            ArgumentError: for a ``reader_func``.
 
         >>> import os, tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -823,10 +1235,17 @@ class Dataset(elements.Nested):
 
     @entered
     def prefetch(self, buffer_size: int, name: str | None = None) -> Dataset:
-        """The elements, up to ``buffer_size`` of which (or ``AUTOTUNE``) a thread makes in advance.
+        """The elements, some of which a thread makes in advance.
 
-        Rows that lie in memory, and what functions make of elements, it leaves to the thread that asks for them where
-        that takes less time than handing them over would.  Generators stay in the thread in which they began.
+        Rows that lie in memory, and cheap functions, it leaves to the thread that asks for them where that takes less
+        time.  Generators stay in the thread in which they began.
+
+        Args:
+            buffer_size: the number of elements, or ``AUTOTUNE``; 0 for none.
+            name: ignored.
+
+        Returns:
+            A dataset.
 
         >>> [x.item() for x in hf.data.Dataset.range(3).prefetch(hf.data.AUTOTUNE)]
         [0, 1, 2]
@@ -836,11 +1255,21 @@ class Dataset(elements.Nested):
 
     @entered
     def prefetch_to_device(self, device: str, buffer_size: int | None = None) -> Dataset:
-        """The elements on a device: up to ``buffer_size`` (2) of them are made in advance by a thread, and as many are
-        on their way to a GPU while it works on those before.  It comes last: what follows gets tensors of that device.
-        Texts stay where they are.
+        """The elements on a device, some of which a thread makes in advance.
 
-        Raises DeviceError where there is no such device, and DeviceMemoryError where it has no room for an element.
+        As many are on their way to a GPU while it works on those before.  It comes last: what follows gets tensors of
+        that device.  Texts stay where they are.
+
+        Args:
+            device: "cpu", "gpu", or "gpu:1" and so on.
+            buffer_size: the number of elements, 2 unless given.
+
+        Returns:
+            A dataset.
+
+        Raises:
+            DeviceError: where there is no such device.
+            DeviceMemoryError: where it has no room for an element.
 
         >>> [x.item() for x in hf.data.Dataset.range(3).prefetch_to_device("cpu")]
         [0, 1, 2]
@@ -863,6 +1292,9 @@ class Dataset(elements.Nested):
     def as_numpy_iterator(self) -> NumpyIterator:
         """An iterator of the elements as NumPy arrays and scalars.
 
+        Returns:
+            An iterator.
+
         >>> list(hf.data.Dataset.range(2).as_numpy_iterator())
         [np.int64(0), np.int64(1)]
         """
@@ -881,8 +1313,10 @@ class Dataset(elements.Nested):
 
     @entered
     def cardinality(self) -> Tensor:
-        """The number of elements, ``hf.data.INFINITE_CARDINALITY`` or ``hf.data.UNKNOWN_CARDINALITY``, as an int64
-        tensor; ``len`` gives an int.
+        """The number of elements as a tensor; ``len`` gives an int.
+
+        Returns:
+            An int64 scalar: the number, ``hf.data.INFINITE_CARDINALITY`` or ``hf.data.UNKNOWN_CARDINALITY``.
 
         >>> hf.data.Dataset.range(3).cardinality()
         <Tensor i64[] cpu> 3
@@ -893,7 +1327,14 @@ class Dataset(elements.Nested):
 
     @entered
     def fingerprint(self) -> Tensor:
-        """Raises ArgumentError: functions of Python's have no number that tells them apart.
+        """The fingerprint that TensorFlow's pipelines have; functions of Python's have no number that tells them
+        apart.
+
+        Returns:
+            Nothing.
+
+        Raises:
+            ArgumentError: always.
 
         >>> hf.data.Dataset.range(3).fingerprint()  # doctest: +ELLIPSIS
         Traceback (most recent call last):

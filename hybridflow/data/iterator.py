@@ -75,7 +75,14 @@ class Iterator:
         return in_programs().ElementIterations(self._node.spec, lambda: self, is_shared=True)
 
     def get_next(self) -> Any:
-        """The next element, as ``next``."""
+        """The next element, as ``next`` gives it.
+
+        Returns:
+            The element.
+
+        Raises:
+            StopIteration: where there is none.
+        """
         return next(self)
 
     @property
@@ -92,14 +99,31 @@ class Iterator:
         """What comes next, as nested dicts and lists of numbers and tensors, for ``restore``.
 
         Elements that are made already (those in the buffer of a shuffle, or made in advance) are part of it.
+
+        Returns:
+            Nested dicts and lists.
         """
         return {"runner": self._runner.state()}
 
     def restore(self, state: State) -> Iterator:
-        """Go on where ``state`` was taken, of an iterator of the same dataset; returns this iterator.
+        """Go on where ``state`` was taken, of an iterator of the same dataset.
 
-        Generators and datasets with an ``__iter__`` of their own run again up to there.  Raises ArgumentError where
-        an element was taken already.
+        Generators and datasets with an ``__iter__`` of their own run again up to there.
+
+        Args:
+            state: what ``state`` returned.
+
+        Returns:
+            This iterator.
+
+        Raises:
+            ArgumentError: where an element was taken already, or the state is of another dataset.
+
+        >>> data = hf.data.Dataset.range(5)
+        >>> first = iter(data)
+        >>> _ = next(first), next(first)
+        >>> next(iter(data).restore(first.state())).item()
+        2
         """
         if self._elements is not None or self._next != self._begin:
             raise ArgumentError("Iterator.restore", "it has begun already. Restore a new one: iter(dataset).")
@@ -112,11 +136,22 @@ class Iterator:
         return self
 
     def state_dict(self) -> State:
-        """As ``state``; so checkpoints keep an iterator."""
+        """The state, as ``state`` gives it; so checkpoints keep an iterator.
+
+        Returns:
+            Nested dicts and lists.
+        """
         return self.state()
 
     def load_state_dict(self, state_dict: State) -> None:
-        """As ``restore``."""
+        """Go on where a state was taken, as ``restore`` does.
+
+        Args:
+            state_dict: what ``state_dict`` returned.
+
+        Raises:
+            ArgumentError: where an element was taken already, or the state is of another dataset.
+        """
         self.restore(state_dict)
 
 

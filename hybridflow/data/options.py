@@ -54,6 +54,12 @@ class Options:
     def merge(self, options: Options) -> Options:
         """These options, and over them those that ``options`` sets.
 
+        Args:
+            options: the other options.
+
+        Returns:
+            New options.
+
         >>> a, b = hf.data.Options(), hf.data.Options()
         >>> b.deterministic = True
         >>> a.merge(b).deterministic

@@ -37,7 +37,14 @@ class TextSpec:
             raise ArgumentError("TextSpec", f"dtype is {dtype!r}; it must be str or bytes.")
 
     def accepts_shape(self, shape: tuple[Any, ...]) -> bool:
-        """Whether texts of that shape fit."""
+        """Whether texts of that shape fit.
+
+        Args:
+            shape: a tuple of ints.
+
+        Returns:
+            True or False.
+        """
         return accepts(self.shape, shape)
 
     def __eq__(self, other: object) -> bool:

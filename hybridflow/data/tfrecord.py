@@ -94,7 +94,15 @@ class TFRecordWriter:
         self._packer = zlib.compressobj() if kind == "ZLIB" else None
 
     def write(self, record: bytes) -> None:
-        """Append a record."""
+        """Append a record.
+
+        Args:
+            record: the bytes of the record.
+
+        Raises:
+            ArgumentTypeError: for anything but bytes.
+            OSError: where it cannot be written.
+        """
         if not isinstance(record, (bytes, bytearray, memoryview)):
             raise ArgumentTypeError("TFRecordWriter.write", f"a record is bytes, got {type(record).__name__}.")
         data = framed(bytes(record))

@@ -42,7 +42,17 @@ class Mesh:
         return math.prod(self._sizes.values())
 
     def axis(self, name: str) -> MeshAxis:
-        """An axis by name.  Raises ArgumentError where there is none."""
+        """An axis by name.
+
+        Args:
+            name: the name of the axis.
+
+        Returns:
+            The axis, with its size.
+
+        Raises:
+            ArgumentError: where there is none.
+        """
         if name not in self._sizes:
             raise ArgumentError("mesh", f"there is no axis {name!r} in {self!r}.")
         return MeshAxis(name, self._sizes[name])
@@ -158,7 +168,17 @@ class NamedSharding:
         return not list(self.spec.cuts())
 
     def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
-        """The shape of one replica's part.  Raises ShapeError where an axis does not fall into equal parts."""
+        """The shape of one replica's part.
+
+        Args:
+            global_shape: the shape of the whole.
+
+        Returns:
+            A tuple of ints.
+
+        Raises:
+            ShapeError: where an axis does not fall into equal parts.
+        """
         shape = list(global_shape)
         for axis, name in self.spec.cuts():
             shape[axis] = part_of("NamedSharding", tuple(global_shape), shape, axis, self.mesh.axis(name))

@@ -108,7 +108,11 @@ class MirroredStrategy:
 
     @contextlib.contextmanager
     def scope(self) -> Iterator[MirroredStrategy]:
-        """A block in which models are compiled that this strategy trains."""
+        """A block in which models are compiled that this strategy trains.
+
+        Returns:
+            A context manager that gives the strategy.
+        """
         token = _current.set(self)
         try:
             yield self
@@ -149,8 +153,20 @@ class MirroredStrategy:
         kwargs: Mapping[str, Any] | None,
         together: Callable[[Tensor, bool, MeshAxis], Any],
     ) -> Any:
-        """``run``, where ``together(x, differs, axis)`` says what becomes of each result: ``x`` is stacked where
-        ``differs``, else the same for all replicas."""
+        """Run a function on all replicas, as ``run`` does, and say what becomes of its results.
+
+        Args:
+            fn: the function.
+            args: its arguments; values of ``hf.distribute.PerReplica`` differ by replica.
+            kwargs: its keyword arguments, or None.
+            together: a function of a result, whether it differs by replica (it is stacked then), and the mesh axis.
+
+        Returns:
+            What ``together`` makes of the results, in their structure.
+
+        Raises:
+            ArgumentTypeError: where ``fn`` is no function.
+        """
         if not callable(fn):
             raise ArgumentTypeError("run", f"{fn!r:.60} is no function; the function comes first.")
         arguments = (tuple(args), dict(kwargs or {}))
@@ -259,6 +275,12 @@ class MirroredStrategy:
     def local_results(self, value: Any) -> tuple[Any, ...]:
         """The values of the replicas of this process, in their order.
 
+        Args:
+            value: a result of ``run``.
+
+        Returns:
+            A tuple; of a value that is the same for all replicas, just that.
+
         >>> strategy = hf.distribute.MirroredStrategy(replicas=2)
         >>> strategy.local_results(strategy.run(hf.distribute.axis_index))
         (<Tensor i64[] cpu> 0, <Tensor i64[] cpu> 1)
@@ -306,8 +328,18 @@ class MirroredStrategy:
         return pytree.unflatten(structure, [leaf if x is None else cut(x) for leaf, x in zip(leaves, tensors)])
 
     def parts_of(self, rows: int) -> int:
-        """Into how many equal parts that many rows are cut: as many as there are replicas, or the next fewer that there
-        are.  Raises ShapeError where there are no rows."""
+        """The number of equal parts that rows are cut into: as many as there are replicas, or the next fewer that
+        there are.
+
+        Args:
+            rows: the number of rows.
+
+        Returns:
+            An int.
+
+        Raises:
+            ShapeError: where there are no rows.
+        """
         if rows < 1:
             raise ShapeError("distribute", "a batch has no rows.")
         return next(count for count in range(min(self.mesh.size, rows), 0, -1) if rows % count == 0)

@@ -196,13 +196,27 @@ class Function(Dispatcher, Generic[P, R]):
             self._route = dynamic_output_sizes.SizedCalls(sized, run)
 
     def with_results(self, convert: Callable[[Any], Any]) -> Function[P, Any]:
-        """A function whose results are what ``convert`` makes of those of this one."""
+        """A function with converted results.
+
+        Args:
+            convert: a function of the results of this one.
+
+        Returns:
+            A new function.
+        """
         return Function(ConvertedResults(self._python, convert), self._options)
 
     @_by_route
     def expect(self, *args: Any, **kwargs: Any) -> None:
-        """Say that calls with such arguments come beside others: extents and numbers in which they differ are open from
-        the first trace on, as they would be from the second.  Nothing is traced or run."""
+        """Say that calls with such arguments come beside others.
+
+        Extents and numbers in which they differ are open from the first trace on, as they would be from the second.
+        Nothing is traced or run.
+
+        Args:
+            *args: arguments as in a call, in which a TensorSpec may stand for each tensor.
+            **kwargs: keyword arguments as in a call.
+        """
         self._tracer.expect(self._request(*self._import_foreign_arrays(args, kwargs)))
 
     def _import_foreign_arrays(
@@ -298,9 +312,16 @@ class Function(Dispatcher, Generic[P, R]):
 
     @entered
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
-        """The concrete function for these arguments, made if need be; a TensorSpec may stand for each tensor.
+        """The concrete function for these arguments, made if need be.
 
         It is called with the tensors; what is not a tensor it knows.
+
+        Args:
+            *args: arguments as in a call, in which a TensorSpec may stand for each tensor.
+            **kwargs: keyword arguments as in a call.
+
+        Returns:
+            The concrete function.
 
         >>> scaled = hf.function(lambda x, n: n * x).get_concrete_function(hf.TensorSpec([None], name="value"), 3)
         >>> scaled(hf.constant([1.0, 2.0])).tolist(), scaled(value=hf.constant([1.0])).tolist()
@@ -403,7 +424,11 @@ class Function(Dispatcher, Generic[P, R]):
         return Function(WeakMethod(self._python, reference), self._options)
 
     def unwrapped(self) -> tuple[Callable[..., Any], Any]:
-        """The user's function, and a weak reference to the instance of a method."""
+        """The user's function, and a weak reference to the instance of a method.
+
+        Returns:
+            A pair; None in the place of an instance that there is none of.
+        """
         return unwrapped(self._python)
 
     # Copies, as of Python's own functions
@@ -440,7 +465,19 @@ class Function(Dispatcher, Generic[P, R]):
     @entered
     @_by_route
     def explain(self, *args: Any, **kwargs: Any) -> inspection.Explanation:
-        """What these arguments run: the signature, its program, kernels, memory, and why it was traced again."""
+        """What these arguments run: the signature, its program, kernels, memory, and why it was traced again.
+
+        Args:
+            *args: arguments as in a call, in which a TensorSpec may stand for each tensor.
+            **kwargs: keyword arguments as in a call.
+
+        Returns:
+            An explanation, which prints as text.
+
+        >>> double = hf.function(lambda x: 2 * x)
+        >>> "f32[3]" in str(double.explain(hf.ones(3)))
+        True
+        """
         concrete = self._concrete_function(*self._import_foreign_arrays(args, kwargs))
         variant = self._cache.variant_of(concrete)
         if variant is None:
@@ -461,12 +498,33 @@ class Function(Dispatcher, Generic[P, R]):
 
     @entered
     def ir(self, *args: Any, stage: str = "traced", **kwargs: Any) -> inspection.Text:
-        """The program of these arguments as text.  Stages: see ``inspection.STAGES``."""
+        """The program of these arguments as text.
+
+        Args:
+            *args: arguments as in a call, in which a TensorSpec may stand for each tensor.
+            stage: "traced", "optimized", "llvm" or "asm".
+            **kwargs: keyword arguments as in a call.
+
+        Returns:
+            A text, which prints as lines.
+
+        Raises:
+            ArgumentError: for another stage.
+
+        >>> "multiply" in hf.function(lambda x: 2 * x).ir(hf.ones(3))
+        True
+        """
         return inspection.ir(self._program(*args, **kwargs), stage)
 
     def experimental_get_compiler_ir(self, *args: Any, **kwargs: Any) -> Callable[..., inspection.Text]:
-        """TensorFlow's name for ``f.ir``: a function of the stage, of which "hlo" is the graph as traced and
-        "optimized_hlo" as fusion sees it.
+        """The text of the program as TensorFlow's programs ask for it; here it is ``f.ir``.
+
+        Args:
+            *args: arguments as in a call, in which a TensorSpec may stand for each tensor.
+            **kwargs: keyword arguments as in a call.
+
+        Returns:
+            A function of the stage: "hlo" is the graph as traced, "optimized_hlo" as fusion sees it.
 
         >>> double = hf.function(lambda x: 2 * x)
         >>> double.experimental_get_compiler_ir(hf.ones((2,)))("hlo") == double.ir(hf.ones((2,)))
@@ -481,19 +539,47 @@ class Function(Dispatcher, Generic[P, R]):
 
     @entered
     def kernels(self, *args: Any, **kwargs: Any) -> inspection.Table:
-        """The kernels of the signature of these arguments; without arguments, of all signatures."""
+        """The kernels of the signature of these arguments; without arguments, of all signatures.
+
+        Args:
+            *args: arguments as in a call, in which a TensorSpec may stand for each tensor.
+            **kwargs: keyword arguments as in a call.
+
+        Returns:
+            A table, which prints as text.
+
+        >>> len(hf.function(lambda x: hf.sum(hf.exp(x))).kernels(hf.ones(1000)))
+        1
+        """
         return inspection.kernels(self._chosen(args, kwargs))
 
     @entered
     def memory_plan(self, *args: Any, **kwargs: Any) -> inspection.Table:
-        """The buffers of the signature of these arguments; without arguments, of all signatures."""
+        """The buffers of the signature of these arguments; without arguments, of all signatures.
+
+        Args:
+            *args: arguments as in a call, in which a TensorSpec may stand for each tensor.
+            **kwargs: keyword arguments as in a call.
+
+        Returns:
+            A table, which prints as text.
+        """
         return inspection.memory_plan(self._chosen(args, kwargs))
 
     @entered
     @_by_route
     def profile(self, *args: Any, runs: int | None = None, **kwargs: Any) -> profiling.Profile:
-        """How long each kernel takes in a call with these arguments: see ``Profile``.  It is run ``runs`` times, or for
-        a quarter of a second, on the CPU.  Variables keep the values that they have.
+        """The time that each kernel takes in a call with these arguments: see ``Profile``.
+
+        It runs on the CPU.  Variables keep the values that they have.
+
+        Args:
+            *args: arguments as in a call, in which a TensorSpec may stand for each tensor.
+            runs: the number of calls; by default as many as a quarter of a second has room for.
+            **kwargs: keyword arguments as in a call.
+
+        Returns:
+            A profile, which prints as text.
 
         >>> @hf.function
         ... def f(x):
@@ -516,9 +602,9 @@ class Function(Dispatcher, Generic[P, R]):
     def tune(self, *args: Any, runs: int | None = None, **kwargs: Any) -> tuning.Tuning:
         """Auto-tuning: time the schedules of each kernel of a call with these arguments, and keep the best ones.
 
-        All schedules give the same bits.  The best ones are kept in a file of the disk cache, one for each CPU model,
-        and every program that is compiled from then on has them where its kernels are the same.  The function is
-        compiled again at its next call.
+        All schedules give the same bits.  The best ones are kept in a file of the disk cache, one for each CPU model.
+        Every program that is compiled from then on has them where its kernels are the same.  The function is compiled
+        again at its next call.
 
         Args:
             *args: what a call takes; tensors lie on the CPU. Variables keep the values that they have.
@@ -560,10 +646,24 @@ class Function(Dispatcher, Generic[P, R]):
 
     @entered
     def diff(self, other: Function[..., Any], *args: Any, stage: str = "optimized", **kwargs: Any) -> inspection.Text:
-        """What the program of these arguments has that ``other``'s has not, and the other way round, as a unified diff.
+        """What the program of these arguments has that ``other``'s has not, and the other way round, as a unified
+        diff.
 
         It is empty where both compute the same in the same order.  Values are called by how many lines above they are
         made.  Stages: "traced" and "optimized".
+
+        Args:
+            other: another function of ``hf.function``.
+            *args: arguments as in a call, in which a TensorSpec may stand for each tensor.
+            stage: "traced" or "optimized".
+            **kwargs: keyword arguments as in a call.
+
+        Returns:
+            A text, which is empty where both compute the same in the same order.
+
+        Raises:
+            ArgumentError: for another stage.
+            ArgumentTypeError: where ``other`` is no such function.
 
         >>> f, g = hf.function(lambda x: hf.exp(x)), hf.function(lambda x: hf.log(x))
         >>> [line for line in f.diff(g, hf.ones(2)).splitlines() if "exp" in line]
@@ -578,11 +678,22 @@ class Function(Dispatcher, Generic[P, R]):
 
     @entered
     def report(self, path: str | os.PathLike[str], *args: Any, runs: int | None = None, **kwargs: Any) -> None:
-        """Write a page about a call with these arguments into an HTML file: times of kernels, those alike in one row,
-        and of lines of the source; memory, and why it was traced again.
+        """Write a page about a call with these arguments into an HTML file.
+
+        It shows the times of kernels, those alike in one row, and of lines of the source; memory, and why it was traced
+        again.
 
         The page holds all that it shows: it runs no scripts, and asks nothing of the network.  The function is run as
         ``profile`` runs it.
+
+        Args:
+            path: the path of the file.
+            *args: arguments as in a call, in which a TensorSpec may stand for each tensor.
+            runs: the number of calls; by default as many as a quarter of a second has room for.
+            **kwargs: keyword arguments as in a call.
+
+        Raises:
+            OSError: where the file cannot be written.
 
         >>> import os, tempfile
         >>> path = os.path.join(tempfile.mkdtemp(), "f.html")
@@ -601,23 +712,47 @@ class Function(Dispatcher, Generic[P, R]):
         return self._answering(self._request(*self._import_foreign_arrays(args, kwargs)))
 
     def signatures(self) -> inspection.Table:
-        """One row per signature in the cache."""
+        """One row per signature in the cache.
+
+        Returns:
+            A table, which prints as text.
+        """
         if self._route is not None:
             return self._route.run.signatures()
         return inspection.signatures([(v.concrete, v.hits, v.refusal) for v in self._cache.variants()])
 
     def pretty_printed_concrete_signatures(self, verbose: bool = True) -> str:
-        """TensorFlow's name for ``str(f.signatures())``."""
+        """The signatures in the cache as text, as TensorFlow's programs ask for it: ``str(f.signatures())``.
+
+        Args:
+            verbose: ignored.
+
+        Returns:
+            A text.
+        """
         return str(self.signatures())
 
     def retraces(self) -> list[Retrace]:
-        """Why it was traced again, oldest first."""
+        """Why it was traced again, oldest first.
+
+        Returns:
+            A list of records, each of which prints as a sentence.
+
+        >>> double = hf.function(lambda x: 2 * x)
+        >>> _ = double(hf.ones(3)), double(hf.constant([1, 2]))
+        >>> len(double.retraces())
+        1
+        """
         if self._route is not None:
             return self._route.run.retraces()
         return list(self._tracer.retraces.records)
 
     def concrete_functions(self) -> list[ConcreteFunction]:
-        """The concrete functions in the cache, oldest first."""
+        """The concrete functions in the cache, oldest first.
+
+        Returns:
+            A list of concrete functions.
+        """
         if self._route is not None:
             return self._route.run.concrete_functions()
         return [variant.concrete for variant in self._cache.variants()]

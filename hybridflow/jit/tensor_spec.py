@@ -52,15 +52,43 @@ class TensorSpec:
 
     @classmethod
     def of(cls, tensor: Any, name: str | None = None) -> TensorSpec:
-        """The spec that exactly ``tensor``'s shape and dtype fit."""
+        """The spec that exactly ``tensor``'s shape and dtype fit.
+
+        Args:
+            tensor: a tensor, or what has a shape and a dtype.
+            name: the name of the spec, or None.
+
+        Returns:
+            A new spec.
+
+        >>> hf.TensorSpec.of(hf.ones((2, 3)))
+        TensorSpec((2, 3), 'float32')
+        """
         return cls(tensor.shape, tensor.dtype, name)
 
     def accepts_shape(self, shape: tuple[Any, ...]) -> bool:
-        """Whether a tensor of that shape fits."""
+        """Whether a tensor of that shape fits.
+
+        Args:
+            shape: a tuple of ints.
+
+        Returns:
+            True or False.
+        """
         return accepts(self.shape, shape)
 
     def is_compatible_with(self, value: Any) -> bool:
-        """Whether a tensor, or what another spec says, fits."""
+        """Whether a tensor, or what another spec says, fits.
+
+        Args:
+            value: a tensor or a spec.
+
+        Returns:
+            True or False.
+
+        >>> hf.TensorSpec([None, 3]).is_compatible_with(hf.ones((2, 3)))
+        True
+        """
         return self.dtype == value.dtype and self.shape.is_compatible_with(value.shape)
 
     def __eq__(self, other: object) -> bool:

@@ -106,7 +106,15 @@ class profile:  # called like a function, and entered
         return spans.span(str(name), "user")
 
     def add(self, name: str, category: str, start: int, end: int, details: dict[str, Any]) -> None:
-        """Keep a span: see ``spans.Recorder``."""
+        """Keep a span: see ``spans.Recorder``.
+
+        Args:
+            name: what was done.
+            category: its kind.
+            start: when it began, in nanoseconds.
+            end: when it ended, in nanoseconds.
+            details: more about it, by name.
+        """
         thread = threading.get_native_id()
         row = self._threads.get(thread) or threading.current_thread().name
         with _gate:
@@ -115,14 +123,31 @@ class profile:  # called like a function, and entered
                 self._events.append((name, category, start, end, thread, details))
 
     def recorded(self, graph: Any, executable: Any, functions: Any, fastmath: bool) -> Any:
-        """See ``spans.Recorder``."""
+        """An executable whose runs are recorded: see ``spans.Recorder``.
+
+        Args:
+            graph: the program.
+            executable: what runs it.
+            functions: the functions of its kernels.
+            fastmath: whether it was compiled so.
+
+        Returns:
+            What runs in its place.
+        """
         result = self._executables.get(executable)
         if result is None:
             result = self._executables[executable] = _Recorded(self, graph, executable, functions, fastmath)
         return result
 
     def add_kernels(self, recorded: _Recorded, program: Any, thread: int, notes: list[list[int]]) -> None:
-        """Keep what the kernels of a run noted, in which an executable ran a program."""
+        """Keep what the kernels of a run noted.
+
+        Args:
+            recorded: the executable that is recorded.
+            program: the program that it ran.
+            thread: the number of the thread.
+            notes: times of the kernels.
+        """
         with _gate:
             if self._has_room(len(notes)):
                 self._kernels.append((recorded, program, thread, notes))

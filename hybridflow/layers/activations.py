@@ -39,6 +39,14 @@ class Activation(Layer, one_tensor=True):
         self.activation = activation_of(activation)
 
     def call(self, inputs: Any) -> Any:
+        """The activation of the inputs.
+
+        Args:
+            inputs: a tensor, or what the function takes.
+
+        Returns:
+            A tensor of the same shape.
+        """
         return self.activation(inputs)
 
 
@@ -65,6 +73,14 @@ class ReLU(Layer, one_tensor=True):
         self.max_value, self.negative_slope, self.threshold = max_value, negative_slope, threshold
 
     def call(self, inputs: Tensor) -> Any:
+        """Rectified inputs, with the layer's slope, threshold and upper bound.
+
+        Args:
+            inputs: a tensor.
+
+        Returns:
+            A tensor of the same shape.
+        """
         slope, most, threshold = self.negative_slope, self.max_value, self.threshold
         if slope and most is None and not threshold:
             return leaky_relu(inputs, slope)
@@ -97,6 +113,14 @@ class LeakyReLU(Layer, one_tensor=True):
         self.negative_slope = negative_slope
 
     def call(self, inputs: Tensor) -> Any:
+        """Rectified inputs: negative ones times the slope.
+
+        Args:
+            inputs: a tensor.
+
+        Returns:
+            A tensor of the same shape.
+        """
         return leaky_relu(inputs, self.negative_slope)
 
 
@@ -136,6 +160,14 @@ class PReLU(Layer, one_tensor=True):
         self.alpha = self._weight("alpha", shape[1:])
 
     def call(self, inputs: Tensor) -> Any:
+        """Rectified inputs: negative ones times ``alpha``, which is trained.
+
+        Args:
+            inputs: a tensor.
+
+        Returns:
+            A tensor of the same shape.
+        """
         return where(inputs > 0, inputs, self.alpha * inputs)
 
     def get_config(self) -> dict[str, Any]:
@@ -160,6 +192,14 @@ class ELU(Layer, one_tensor=True):
         self.alpha = alpha
 
     def call(self, inputs: Tensor) -> Any:
+        """The exponential linear unit of the inputs.
+
+        Args:
+            inputs: a tensor.
+
+        Returns:
+            A tensor of the same shape.
+        """
         return elu(inputs, self.alpha)
 
 
@@ -184,6 +224,15 @@ class Softmax(Layer, one_tensor=True):
         self.axis = axis
 
     def call(self, inputs: Any, mask: Tensor | None = None) -> Any:
+        """The shares of the exponentials of the inputs along the axis.
+
+        Args:
+            inputs: a tensor.
+            mask: a bool tensor of the same axes, False where an input does not count, or None.
+
+        Returns:
+            A tensor of the same shape.
+        """
         if mask is not None:
             there = asarray(mask, dtype=dtypes.bool_)
             if there.ndim == inputs.ndim:

@@ -130,6 +130,26 @@ class MultiHeadAttention(Layer, one_tensor=True):
         training: bool | None = None,
         use_causal_mask: bool = False,
     ) -> Any:
+        """The attention of queries to values, by all heads.
+
+        Args:
+            query: a tensor [batch, query steps, features].
+            value: a tensor [batch, steps, features].
+            key: a tensor like ``value``, which it is unless given.
+            query_mask: the mask [batch, query steps], or None for that of the tensor.
+            value_mask: the mask [batch, steps], or None for that of the tensor.
+            key_mask: the mask [batch, steps], or None for that of the tensor.
+            attention_mask: a bool tensor [batch, query steps, steps] of what may be seen, or None.
+            return_attention_scores: whether scores are returned too.
+            training: whether the model is being trained.
+            use_causal_mask: whether steps see none that come after them.
+
+        Returns:
+            A tensor [batch, query steps, features]; with scores [batch, heads, query steps, steps] if asked for.
+
+        Raises:
+            ShapeError: where the last extents are not those of the layer's kernels.
+        """
         query_mask = layer_context.mask_of(query) if query_mask is None else query_mask
         value_mask = layer_context.mask_of(value) if value_mask is None else value_mask
         if key is None:
@@ -171,6 +191,15 @@ class MultiHeadAttention(Layer, one_tensor=True):
         return taken
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """The mask of the result: that of the query.
+
+        Args:
+            inputs: the query.
+            mask: the mask of the inputs, or None.
+
+        Returns:
+            A bool tensor, or None.
+        """
         return mask
 
 

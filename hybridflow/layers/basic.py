@@ -89,6 +89,17 @@ class Dense(Layer, one_tensor=True):
             )
 
     def call(self, inputs: Tensor) -> Any:
+        """The activation of the product of the inputs and the kernel, plus the bias.
+
+        Args:
+            inputs: a tensor [..., features].
+
+        Returns:
+            A tensor [..., units].
+
+        Raises:
+            ShapeError: for another number of features.
+        """
         check_last_extent(self, inputs, self.kernel.shape[0])
         out = inputs @ self.kernel
         return self.activation(out if self.bias is None else out + self.bias)
@@ -114,6 +125,14 @@ class Identity(Layer):
     supports_masking = True
 
     def call(self, inputs: Any) -> Any:
+        """The inputs as they are.
+
+        Args:
+            inputs: a tensor, or several in a nest.
+
+        Returns:
+            The inputs.
+        """
         return inputs
 
 
@@ -145,6 +164,16 @@ class Lambda(Layer):
         self._taken = {"mask", "training"}.intersection(inspect.signature(function).parameters)
 
     def call(self, inputs: Any, mask: Any = None, training: bool | None = None) -> Any:
+        """What the function makes of the inputs.
+
+        Args:
+            inputs: what the function takes.
+            mask: the mask of the inputs, for a function with an argument of that name.
+            training: whether the model is being trained, for a function with an argument of that name.
+
+        Returns:
+            The function's result.
+        """
         more = dict(self.arguments)
         if "mask" in self._taken:
             more["mask"] = mask
@@ -183,6 +212,14 @@ class ActivityRegularization(Layer, one_tensor=True):
         self.l1, self.l2 = l1, l2
 
     def call(self, inputs: Tensor) -> Any:
+        """The inputs as they are, whose penalty is one of ``losses``.
+
+        Args:
+            inputs: a tensor [batch, ...].
+
+        Returns:
+            The inputs.
+        """
         return inputs
 
     def get_config(self) -> dict[str, Any]:
@@ -210,6 +247,14 @@ class Flatten(Layer, one_tensor=True):
         self.data_format = format_of(data_format, self)
 
     def call(self, inputs: Tensor) -> Any:
+        """The inputs with one axis behind the batch.
+
+        Args:
+            inputs: a tensor [batch, ...].
+
+        Returns:
+            A tensor [batch, features].
+        """
         if self.data_format == "channels_first" and inputs.ndim > 2:
             inputs = moveaxis(inputs, 1, -1)
         if inputs.ndim < 2:
@@ -233,6 +278,17 @@ class Reshape(Layer, one_tensor=True):
         self.target_shape = tuple(target_shape)
 
     def call(self, inputs: Tensor) -> Any:
+        """The inputs in another shape.
+
+        Args:
+            inputs: a tensor [batch, ...].
+
+        Returns:
+            A tensor [batch, *target_shape].
+
+        Raises:
+            ShapeError: for inputs without axes, or where the number of elements differs.
+        """
         if not inputs.ndim:
             raise ShapeError(self.name, f"the input is {inputs.type}; it must be [batch, ...].")
         return reshape(inputs, (inputs.shape[0], *self.target_shape))
@@ -256,6 +312,14 @@ class Permute(Layer, one_tensor=True):
             raise ArgumentError(self.name, f"dims is {self.dims}; it must name each axis from 1 on once.")
 
     def call(self, inputs: Tensor) -> Any:
+        """The inputs with their axes behind the batch in another order.
+
+        Args:
+            inputs: a tensor [batch, ...].
+
+        Returns:
+            A tensor with the same elements.
+        """
         return permute_dims(inputs, (0, *self.dims))
 
 
@@ -275,6 +339,17 @@ class RepeatVector(Layer, one_tensor=True):
         self.n = positive(n, "n", self)
 
     def call(self, inputs: Tensor) -> Any:
+        """The inputs as many times as the layer says, along a new axis.
+
+        Args:
+            inputs: a tensor [batch, features].
+
+        Returns:
+            A tensor [batch, n, features].
+
+        Raises:
+            ShapeError: for inputs of other axes.
+        """
         if inputs.ndim != 2:
             raise ShapeError(self.name, f"the input is {inputs.type}; it must be [batch, features].")
         return repeat(expand_dims(inputs, axis=1), self.n, axis=1)
@@ -313,6 +388,18 @@ class Dropout(Layer, one_tensor=True):
         self.generator = None if seed is None else random.Generator(seed)
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
+        """While training the inputs with some elements set to 0, the others scaled up; else the inputs as they are.
+
+        Args:
+            inputs: a tensor.
+            training: whether the model is being trained.
+
+        Returns:
+            A tensor of the same shape.
+
+        Raises:
+            ShapeError: where ``noise_shape`` has other axes.
+        """
         if not training or self.rate == 0:
             return inputs
         if self.rate == 1:

@@ -76,7 +76,14 @@ class Cell(Layer, one_tensor=True):
         return self.units
 
     def get_initial_state(self, batch_size: Any = None) -> list[Any]:
-        """States of zeros."""
+        """The states that a cell begins with: zeros.
+
+        Args:
+            batch_size: the number of rows.
+
+        Returns:
+            A list of tensors [batch, units].
+        """
         return zero_states(self, batch_size)
 
     def build(self, input_shape: Any) -> None:
@@ -88,14 +95,31 @@ class Cell(Layer, one_tensor=True):
         return self._weight("bias", (self._gates * self.units,))
 
     def call(self, inputs: Any, states: Any, training: bool | None = None) -> tuple[Any, list[Any]]:
-        """The output, and the states after it."""
+        """One step: the output, and the states after it.
+
+        Args:
+            inputs: a tensor [batch, features].
+            states: a list of tensors [batch, units].
+            training: whether the model is being trained.
+
+        Returns:
+            The output [batch, units], and a list of states.
+        """
         state_list = list(states) if isinstance(states, (list, tuple)) else [states]
         project, step = self.prepared(inputs.shape[0], training)
         return step(project(inputs), state_list)
 
     def prepared(self, batch: Any, training: bool | None) -> tuple[Project, Step]:
-        """What is done to inputs, of one step or of all at once, and what then is done at each: for one sequence, with
-        what is dropped chosen now."""
+        """The two parts of a step for one sequence, with what is dropped chosen now.
+
+        Args:
+            batch: the number of rows.
+            training: whether the model is being trained.
+
+        Returns:
+            A function of inputs, of one step or of all at once; and a function of its result and the states that makes
+            a step.
+        """
         of_inputs = dropout_mask(self, self.dropout, (batch, self.kernel.shape[0]), training)
         of_states = dropout_mask(self, self.recurrent_dropout, (batch, self.units), training)
 
@@ -333,7 +357,14 @@ class StackedRNNCells(Layer, one_tensor=True):
         return output_size(self.cells[-1])
 
     def get_initial_state(self, batch_size: Any = None) -> list[Any]:
-        """The states that the cells begin with."""
+        """The states that the cells begin with.
+
+        Args:
+            batch_size: the number of rows.
+
+        Returns:
+            A list with the states of each cell.
+        """
         return [initial_state(cell, batch_size, self.compute_dtype) for cell in self.cells]
 
     def build(self, input_shape: Any) -> None:
@@ -342,12 +373,30 @@ class StackedRNNCells(Layer, one_tensor=True):
             input_shape = (*input_shape[:-1], output_size(cell))
 
     def call(self, inputs: Any, states: Any, training: bool | None = None) -> tuple[Any, list[Any]]:
-        """The output of the last cell, and the states of all after it."""
+        """One step: the output of the last cell, and the states of all after it.
+
+        Args:
+            inputs: a tensor [batch, features].
+            states: a list with the states of each cell.
+            training: whether the model is being trained.
+
+        Returns:
+            The output [batch, units], and a list with the states of each cell.
+        """
         project, step = self.prepared(inputs.shape[0], training)
         return step(project(inputs), states)
 
     def prepared(self, batch: Any, training: bool | None) -> tuple[Project, Step]:
-        """As ``Cell.prepared``; the first cell's inputs are known for all steps."""
+        """The two parts of a step for one sequence; the first cell's inputs are known for all steps.
+
+        Args:
+            batch: the number of rows.
+            training: whether the model is being trained.
+
+        Returns:
+            A function of inputs, of one step or of all at once; and a function of its result and the states that makes
+            a step.
+        """
         parts = [prepared(cell, batch, training) for cell in self.cells]
 
         def step(x: Any, states: Any) -> tuple[Any, list[Any]]:

@@ -112,6 +112,17 @@ class _Filters(_Convolution, one_tensor=True):
         self._build_bias(self.filters)
 
     def call(self, inputs: Tensor) -> Any:
+        """The convolution of the inputs with the kernel, plus the bias, through the activation.
+
+        Args:
+            inputs: a tensor [batch, *space, channels], with channels first if ``data_format`` says so.
+
+        Returns:
+            A tensor [batch, *new space, filters].
+
+        Raises:
+            ShapeError: for inputs of other axes or channels.
+        """
         self._check(inputs)
         return self._finished(convolved(self.name, inputs, self.kernel, *self._geometry(), self._places, self.groups))
 
@@ -248,6 +259,17 @@ class _Transposed(_Convolution, one_tensor=True):
         self._build_bias(self.filters)
 
     def call(self, inputs: Tensor) -> Any:
+        """The transposed convolution of the inputs with the kernel, plus the bias, through the activation.
+
+        Args:
+            inputs: a tensor [batch, *space, channels], with channels first if ``data_format`` says so.
+
+        Returns:
+            A tensor [batch, *new space, filters].
+
+        Raises:
+            ShapeError: for inputs of other axes or channels.
+        """
         self._check(inputs)
         last = self.data_format == "channels_last"
         extents = inputs.shape[1:-1] if last else inputs.shape[2:]
@@ -401,6 +423,17 @@ class _Depthwise(_Convolution, one_tensor=True):
         self._build_bias(channels * self.depth_multiplier)
 
     def call(self, inputs: Tensor) -> Any:
+        """The convolution of each channel with filters of its own, plus the bias, through the activation.
+
+        Args:
+            inputs: a tensor [batch, *space, channels], with channels first if ``data_format`` says so.
+
+        Returns:
+            A tensor [batch, *new space, channels * depth_multiplier].
+
+        Raises:
+            ShapeError: for inputs of other axes or channels.
+        """
         self._check(inputs)
         return self._finished(depthwise(self.name, inputs, self.kernel, *self._geometry(), self._places))
 
@@ -511,6 +544,17 @@ class _Separable(_Convolution, one_tensor=True):
         self._build_bias(self.filters)
 
     def call(self, inputs: Tensor) -> Any:
+        """The convolution of each channel with filters of its own, then of all channels at each position.
+
+        Args:
+            inputs: a tensor [batch, *space, channels], with channels first if ``data_format`` says so.
+
+        Returns:
+            A tensor [batch, *new space, filters].
+
+        Raises:
+            ShapeError: for inputs of other axes or channels.
+        """
         self._check(inputs)
         seen = depthwise(self.name, inputs, self.depthwise_kernel, *self._geometry(), self._places)
         return self._finished(

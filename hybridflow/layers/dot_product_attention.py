@@ -42,7 +42,15 @@ class _Attention(Layer):
         super()._build(inputs)
 
     def scores(self, query: Any, key: Any) -> Any:
-        """For subclasses: how alike queries and keys are, ``[batch, queries, keys]``."""
+        """How well keys fit queries.
+
+        Args:
+            query: a tensor [batch, query steps, features].
+            key: a tensor [batch, steps, features].
+
+        Returns:
+            A tensor [batch, query steps, steps].
+        """
         raise NotImplementedError(f"{type(self).__name__} has to define scores(self, query, key)")
 
     def call(
@@ -53,6 +61,19 @@ class _Attention(Layer):
         return_attention_scores: bool = False,
         use_causal_mask: bool = False,
     ) -> Any:
+        """The attention of queries to values.
+
+        Args:
+            inputs: a list: queries [batch, query steps, features], values [batch, steps, features], and keys like the
+                values if they are others.
+            mask: a list of the masks of queries and values, each a bool tensor or None; or None.
+            training: whether the model is being trained.
+            return_attention_scores: whether the shares of values are returned too.
+            use_causal_mask: whether steps see none that come after them.
+
+        Returns:
+            A tensor [batch, query steps, features]; with shares [batch, query steps, steps] if asked for.
+        """
         self._check(inputs)
         query, value, key = inputs[0], inputs[1], inputs[-1] if len(inputs) == 3 else inputs[1]
         of_query, of_value = (*mask, None)[:2] if isinstance(mask, (list, tuple)) and mask else (None, None)
@@ -73,6 +94,15 @@ class _Attention(Layer):
         return (result, shares) if return_attention_scores else result
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """The mask of the result: that of the queries.
+
+        Args:
+            inputs: the list of inputs.
+            mask: a list of masks, or None.
+
+        Returns:
+            A bool tensor, or None.
+        """
         return mask[0] if isinstance(mask, (list, tuple)) and mask else None
 
 

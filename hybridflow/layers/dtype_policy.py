@@ -65,12 +65,23 @@ class Policy:
         return self._compute != self._variable
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments that make another one like this."""
+        """The arguments that make another one like this.
+
+        Returns:
+            A dict with the name.
+        """
         return {"name": self._name}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Policy:
-        """An instance with the arguments that ``get_config`` returned."""
+        """An instance with the arguments that ``get_config`` returned.
+
+        Args:
+            config: what ``get_config`` returned.
+
+        Returns:
+            A new policy.
+        """
         return cls(**config)
 
     def __eq__(self, other: object) -> bool:

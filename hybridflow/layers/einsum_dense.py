@@ -108,5 +108,16 @@ class EinsumDense(Layer, one_tensor=True):
         return int(extent)
 
     def call(self, inputs: Tensor) -> Any:
+        """The activation of the contraction of inputs and kernel, plus the bias.
+
+        Args:
+            inputs: a tensor with the axes that the equation names.
+
+        Returns:
+            A tensor with the axes that the equation names.
+
+        Raises:
+            ShapeError: for inputs of other axes or extents.
+        """
         out = einsum(self.equation, inputs, self.kernel)
         return self.activation(out if self.bias is None else out + self.bias)

@@ -79,6 +79,17 @@ class Embedding(Layer, one_tensor=True):
         return self._first
 
     def call(self, inputs: Any) -> Any:
+        """The rows of the table at the inputs.
+
+        Args:
+            inputs: integers of any shape.
+
+        Returns:
+            A tensor of shape ``inputs.shape + (output_dim,)``.
+
+        Raises:
+            DTypeError: for bools.
+        """
         if inputs.dtype == dtypes.bool_:
             raise DTypeError(self.name, f"the input is {inputs.type}; it must be numbers of rows, integers.")
         numbers = astype(inputs, dtypes.int64) if dtypes.is_float(inputs.dtype) else inputs
@@ -111,6 +122,17 @@ class Masking(Layer, one_tensor=True):
         self.mask_value = mask_value
 
     def call(self, inputs: Any) -> Any:
+        """The inputs, with zeros in steps that are masked.
+
+        Args:
+            inputs: a tensor [..., features].
+
+        Returns:
+            A tensor of the same shape.
+
+        Raises:
+            ShapeError: for inputs without axes.
+        """
         return where(expand_dims(self.compute_mask(inputs), axis=-1), inputs, 0)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:

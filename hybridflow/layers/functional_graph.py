@@ -134,6 +134,14 @@ class InputLayer(Layer):
         self._calls = [call]
 
     def call(self, inputs: Any) -> Any:
+        """The inputs as they are.
+
+        Args:
+            inputs: a tensor.
+
+        Returns:
+            The inputs.
+        """
         return inputs
 
     def get_config(self) -> dict[str, Any]:

@@ -61,6 +61,17 @@ class Resizing(Layer, one_tensor=True):
         self.crop_to_aspect_ratio = bool(crop_to_aspect_ratio)
 
     def call(self, inputs: Tensor) -> Any:
+        """Pictures of the layer's size.
+
+        Args:
+            inputs: pictures [batch, rows, columns, channels], or one without the batch.
+
+        Returns:
+            A tensor [batch, height, width, channels].
+
+        Raises:
+            ShapeError: for inputs of other axes.
+        """
         x = _checked(self, inputs, open_=not self.crop_to_aspect_ratio)
         if self.crop_to_aspect_ratio:
             x = _of_ratio(x, self.height, self.width)
@@ -84,6 +95,17 @@ class CenterCrop(Layer, one_tensor=True):
         self.height, self.width = positive(height, "height", self), positive(width, "width", self)
 
     def call(self, inputs: Tensor) -> Any:
+        """The middle of pictures; smaller ones are made larger first.
+
+        Args:
+            inputs: pictures [batch, rows, columns, channels], or one without the batch.
+
+        Returns:
+            A tensor [batch, height, width, channels].
+
+        Raises:
+            ShapeError: for inputs of other axes.
+        """
         x = astype(_checked(self, inputs, open_=True), self.compute_dtype)
         if not all(isinstance(extent, int) for extent in x.shape[-3:-1]):
             return _middle(x, self.height, self.width)
@@ -115,6 +137,18 @@ class RandomCrop(Layer, one_tensor=True):
         self.generator = None if seed is None else random.Generator(seed)
 
     def call(self, inputs: Tensor, training: bool | None = True) -> Any:
+        """While training a part of pictures at a random place; else they are scaled, and their middle is taken.
+
+        Args:
+            inputs: pictures [batch, rows, columns, channels], or one without the batch.
+            training: whether the model is being trained.
+
+        Returns:
+            A tensor [batch, height, width, channels].
+
+        Raises:
+            ShapeError: for inputs of other axes.
+        """
         x = astype(_checked(self, inputs), self.compute_dtype)
         if training and x.shape[-3] >= self.height and x.shape[-2] >= self.width:
             return self._part(self._part(x, -3, self.height), -2, self.width)
@@ -160,6 +194,18 @@ class _Moved(Layer, one_tensor=True):
         self.generator = None if seed is None else random.Generator(seed)
 
     def call(self, inputs: Tensor, training: bool | None = True) -> Any:
+        """While training pictures that are moved at random; else the pictures as they are.
+
+        Args:
+            inputs: pictures [batch, rows, columns, channels], or one without the batch.
+            training: whether the model is being trained.
+
+        Returns:
+            A tensor of the same shape.
+
+        Raises:
+            ShapeError: for inputs of other axes.
+        """
         x = astype(_checked(self, inputs), self.compute_dtype)
         if not training:
             return x
@@ -190,7 +236,19 @@ class _Moved(Layer, one_tensor=True):
         return where(expand_dims(there, axis=-1), result, self.fill_value)
 
     def places(self, y: Any, z: Any, x: Any) -> tuple[Any, Any]:
-        """For subclasses: rows and columns to sample at, counted from the middle, for those of the result."""
+        """For subclasses: where the pixels of the result come from, counted from the middle of the picture.
+
+        Args:
+            y: the rows of the result.
+            z: the columns of the result.
+            x: the pictures.
+
+        Returns:
+            Rows and columns to sample at.
+
+        Raises:
+            NotImplementedError: where a subclass has to define it.
+        """
         raise NotImplementedError(f"{type(self).__name__} has to define places(self, y, z, x)")
 
     def _drawn(self, x: Tensor, bounds: tuple[float, float]) -> Any:

@@ -29,6 +29,18 @@ class _Light(Layer, one_tensor=True):
         self.generator = None if seed is None else random.Generator(seed)
 
     def call(self, inputs: Any, training: bool | None = True) -> Any:
+        """While training pictures whose light is changed at random; else the pictures as they are.
+
+        Args:
+            inputs: pictures [batch, rows, columns, channels], or one without the batch.
+            training: whether the model is being trained.
+
+        Returns:
+            A tensor of the same shape.
+
+        Raises:
+            ShapeError: for inputs of other axes.
+        """
         if inputs.ndim not in (3, 4):
             raise ShapeError(self.name, f"the input is {inputs.type}; it must be [batch, rows, columns, channels].")
         x = astype(inputs, self.compute_dtype)

@@ -66,7 +66,17 @@ class InputSpec:
             raise ArgumentError("InputSpec", f"axes names axis {max(self.axes)}, of at most {most} axes.")
 
     def why_not(self, value: Any) -> str | None:
-        """What the spec says that a value with a shape and a dtype is not; None where it is that."""
+        """The first property of the spec that a value lacks.
+
+        Args:
+            value: what has a shape and a dtype.
+
+        Returns:
+            A text, or None where the value fits.
+
+        >>> hf.layers.InputSpec(ndim=2).why_not(hf.ones(3))
+        '2 axes'
+        """
         shape, ndim = tuple(value.shape), len(value.shape)
         if self.ndim is not None and not self.allow_last_axis_squeeze and ndim != self.ndim:
             return f"{self.ndim} axes"
@@ -90,13 +100,24 @@ class InputSpec:
         return len(wanted) == len(shape) and all(map(_fits, wanted, shape))
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments that make another one like this."""
+        """The arguments that make another one like this.
+
+        Returns:
+            A dict from names to values.
+        """
         names = "shape", "ndim", "max_ndim", "min_ndim", "axes", "optional"
         return {"dtype": None if self.dtype is None else self.dtype.name} | {k: getattr(self, k) for k in names}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> InputSpec:
-        """An instance with the arguments that ``get_config`` returned."""
+        """An instance with the arguments that ``get_config`` returned.
+
+        Args:
+            config: what ``get_config`` returned.
+
+        Returns:
+            A new spec.
+        """
         return cls(**config)
 
     def __repr__(self) -> str:

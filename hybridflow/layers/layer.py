@@ -204,11 +204,25 @@ class Layer(Module, Configured):
         self._follow(as_policy(policy))
 
     def build(self, input_shape: Any) -> None:
-        """For subclasses: make the weights for inputs of that shape, a tuple of ints, or a list of such for several
-        inputs.  Extents that are not known are None."""
+        """For subclasses: make the weights for inputs of that shape.
+
+        Args:
+            input_shape: a tuple of ints, with None for unknown extents, or a list of such for several inputs.
+        """
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        """For subclasses: the result."""
+        """For subclasses: what the layer makes of its inputs.
+
+        Args:
+            *args: the inputs.
+            **kwargs: ``training``, ``mask`` and other arguments of the call.
+
+        Returns:
+            A tensor, or several in a nest.
+
+        Raises:
+            NotImplementedError: where a subclass has to define it.
+        """
         raise NotImplementedError(f"{type(self).__name__} has to define call(self, inputs)")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -267,7 +281,11 @@ class Layer(Module, Configured):
     def add_loss(self, loss: Any) -> None:
         """Add to the loss, in ``call``: ``losses`` has it until the layer, or the one around it, is called again.
 
-        ``loss`` is a tensor, whose sum counts, or a list of them.
+        Args:
+            loss: a tensor, whose sum counts, or a list of such.
+
+        Raises:
+            ArgumentTypeError: for a function or a symbolic tensor.
 
         >>> class Small(hf.layers.Layer):
         ...     def call(self, inputs):
@@ -295,12 +313,25 @@ class Layer(Module, Configured):
                 layer_context.add_loss(self._mark, penalty / maximum(as_tensor(samples, self.name, penalty.dtype), 1))
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
-        """The mask of the result for inputs with that mask (lists of them for a list of inputs), or None."""
+        """The mask of the result.
+
+        Args:
+            inputs: the inputs.
+            mask: their mask, a list of masks for a list of inputs, or None.
+
+        Returns:
+            A bool tensor, or None.
+        """
         return mask if self.supports_masking else None
 
     def compute_output_shape(self, input_shape: Any) -> Any:
-        """The shape of the result for inputs of that shape: tuples, or lists and dicts of these, with None for extents
-        that are not known.  Nothing is calculated, and the layer is not built.
+        """The shape of the result, by shapes alone: nothing is calculated, and the layer is not built.
+
+        Args:
+            input_shape: a tuple with None for unknown extents, or lists and dicts of such.
+
+        Returns:
+            A tuple, or lists and dicts of such.
 
         >>> hf.layers.Conv2D(8, 3, strides=2).compute_output_shape((None, 29, 29, 1))
         (None, 14, 14, 8)
@@ -364,12 +395,23 @@ class Layer(Module, Configured):
         constraint: Any = None,
         autocast: bool = True,
     ) -> Variable:
-        """A new variable, which starts from what ``initializer`` (see ``hf.initializers.get``) makes of the shape.
+        """A new variable.  Assigned to an attribute it is one of the layer's ``weights``.
 
-        What ``regularizer`` makes of it is one of ``losses``; optimizers apply ``constraint`` after each update.
-        ``autocast=False`` lets layers with mixed precision see it as it is held.
-        Assigned to an attribute it is found there; ``name`` is for messages, that attribute's if it is not given.
-        Raises ArgumentError for a shape with unknown extents.
+        Args:
+            shape: its extents.
+            initializer: anything that ``hf.initializers.get`` takes, which makes its first value.
+            dtype: its dtype, by default that of the layer's weights.
+            trainable: whether it is trained.
+            name: a name for messages; by default the attribute's.
+            regularizer: a function of the value, whose result is one of ``losses``, or its name.
+            constraint: what optimizers apply to the value after each update, or its name.
+            autocast: whether layers with mixed precision see it in their compute dtype.
+
+        Returns:
+            The variable.
+
+        Raises:
+            ArgumentError: for a shape with unknown extents.
         """
         if None in known(shape):
             raise ArgumentError(
@@ -440,12 +482,28 @@ class Layer(Module, Configured):
         return [v for v in self.weights if id(v) not in trained]
 
     def get_weights(self) -> list[Any]:
-        """The values of ``weights``, as NumPy arrays of their own."""
+        """The values of ``weights``, as NumPy arrays of their own.
+
+        Returns:
+            A list of arrays.
+
+        >>> layer = hf.layers.Dense(2)
+        >>> layer.build((None, 3))
+        >>> [w.shape for w in layer.get_weights()]
+        [(3, 2), (2,)]
+        """
         return [variable.numpy().copy() for variable in self.weights]
 
     def set_weights(self, weights: Sequence[Any]) -> None:
-        """Assign values to ``weights``, in the order of ``get_weights``.  Raises ArgumentError for another number of
-        them, ShapeError where a shape differs, and then assigns none."""
+        """Assign values to ``weights``, in the order of ``get_weights``.
+
+        Args:
+            weights: an array for each.
+
+        Raises:
+            ArgumentError: for another number of them.
+            ShapeError: where a shape differs; none is assigned then.
+        """
         variables = self.weights
         if len(weights) != len(variables):
             raise ArgumentError(
@@ -478,11 +536,19 @@ class Layer(Module, Configured):
         return calls[0]
 
     def count_params(self) -> int:
-        """The number of elements of all ``weights``."""
+        """The number of elements of all ``weights``.
+
+        Returns:
+            An int.
+        """
         return sum(int(variable.size) for variable in self.weights)
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments that make another one like this; subclasses with arguments add theirs."""
+        """The arguments that make another layer like this; subclasses with arguments add theirs.
+
+        Returns:
+            A dict from names to values.
+        """
         config = {"name": self._name, "trainable": self.trainable, "dtype": self._policy.name}
         if self.activity_regularizer is not None:
             config["activity_regularizer"] = describe(self.activity_regularizer)

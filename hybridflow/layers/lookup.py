@@ -145,20 +145,37 @@ class IndexLookup(Layer):
         return self._oov_start() + self.num_oov_indices
 
     def vocabulary_size(self) -> int:
-        """The number of words, with the special ones."""
+        """The number of words, with the special ones.
+
+        Returns:
+            An int.
+        """
         return len(self._tokens) + self._token_start()
 
     def get_vocabulary(self, include_special_tokens: bool = True) -> list[Any]:
-        """The words in the order of their numbers, the special ones first."""
+        """The words in the order of their numbers, the special ones first.
+
+        Args:
+            include_special_tokens: whether those for masked and unknown words are in it.
+
+        Returns:
+            A list of words.
+        """
         words = [self._token_of(key) for key in self._tokens]
         if not include_special_tokens:
             return words
         return [self.mask_token] * self._oov_start() + [self.oov_token] * self.num_oov_indices + words
 
     def set_vocabulary(self, vocabulary: Any, idf_weights: Any = None) -> None:
-        """Let the layer have a vocabulary: words, or the path of a file with one in each line.
+        """Let the layer have a vocabulary.
 
-        Raises ArgumentError for words that come twice, an empty vocabulary, and more words than ``max_tokens``.
+        Args:
+            vocabulary: words, or the path of a file with one in each line.
+            idf_weights: a weight for each word, for ``output_mode="tf_idf"``.
+
+        Raises:
+            ArgumentError: for words that come twice, an empty vocabulary, more words than ``max_tokens``, or weights
+                of another mode.
         """
         if self.output_mode == "tf_idf" and idf_weights is None:
             raise ArgumentError(self.name, "`idf_weights` must be set if output_mode is 'tf_idf'.")
@@ -215,14 +232,29 @@ class IndexLookup(Layer):
         self._idf = np.pad(weights, (0, max(missing, 0))).astype(np.float32)
 
     def adapt(self, data: Any, steps: int | None = None) -> None:
-        """Learn the vocabulary of data: an array, or an iterable of batches, of which ``steps`` are taken."""
+        """Learn the vocabulary of data.
+
+        Args:
+            data: an array, or an iterable of batches.
+            steps: the number of batches that are taken; all unless given.
+
+        Raises:
+            ArgumentError: where the vocabulary was given.
+        """
         self.reset_state()
         for batch in batches_of(data, steps, self._as_keys):
             self.update_state(batch)
         self.finalize_state()
 
     def update_state(self, data: Any) -> None:
-        """Count the words of a batch.  Raises ArgumentError where the vocabulary was given."""
+        """Count the words of a batch.
+
+        Args:
+            data: an array of words.
+
+        Raises:
+            ArgumentError: where the vocabulary was given.
+        """
         if self._static_vocabulary is not None:
             raise ArgumentError(
                 self.name,
@@ -276,7 +308,17 @@ class IndexLookup(Layer):
         return self.vocabulary_size()
 
     def places_of(self, keys: Iterable[Any]) -> list[int]:
-        """The numbers of words."""
+        """The numbers of words.
+
+        Args:
+            keys: words.
+
+        Returns:
+            A list of ints.
+
+        Raises:
+            ArgumentError: for unknown words, where there is no number for them.
+        """
         places, start, count = self._places, self._oov_start(), self.num_oov_indices
         mask = None if self.mask_token is None else self._key(self.mask_token)
         masked = 0 if self.output_mode == "int" else np.iinfo(np.int64).max
@@ -300,6 +342,14 @@ class IndexLookup(Layer):
         return np.array(self.places_of(array.ravel().tolist()), np.int64).reshape(array.shape)
 
     def call(self, inputs: Any) -> Any:
+        """The numbers of words, or an encoding of them, as ``output_mode`` says.
+
+        Args:
+            inputs: a tensor of words, or a ragged one; of numbers where the layer is inverted.
+
+        Returns:
+            A tensor; for ``output_mode="int"`` int64 of the same shape.
+        """
         if self.invert:
             return self._inverted(inputs)
         if self.output_mode == "int":

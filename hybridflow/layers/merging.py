@@ -35,16 +35,46 @@ class Merge(Layer):
         return parts
 
     def call(self, inputs: Any) -> Any:
+        """One tensor of all inputs.
+
+        Args:
+            inputs: a list of tensors.
+
+        Returns:
+            A tensor.
+
+        Raises:
+            ArgumentError: for another number of inputs than the layer takes.
+        """
         if len(inputs) < self._fewest or (self._most is not None and len(inputs) > self._most):
             count = self._most or f"at least {self._fewest}"
             raise ArgumentError(self.name, f"the list has {len(inputs)} inputs; the layer takes {count}.")
         return self.merged(inputs)
 
     def merged(self, inputs: Sequence[Any]) -> Any:
-        """For subclasses: one of all."""
+        """For subclasses: one tensor of all inputs.
+
+        Args:
+            inputs: a list of tensors.
+
+        Returns:
+            A tensor.
+
+        Raises:
+            NotImplementedError: where a subclass has to define it.
+        """
         raise NotImplementedError(f"{type(self).__name__} has to define merged(self, inputs)")
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """The mask of the result: where one of the inputs has something, if all have masks.
+
+        Args:
+            inputs: a list of tensors.
+            mask: a list of masks, or None.
+
+        Returns:
+            A bool tensor, or None.
+        """
         if mask is None or any(one is None for one in mask):
             return None
         return functools.reduce(logical_or, mask)
@@ -58,7 +88,17 @@ class _Elementwise(Merge):
         return self.combined([_with_axes(x, most) for x in inputs])
 
     def combined(self, inputs: Sequence[Any]) -> Any:
-        """For subclasses: one of all, which broadcast."""
+        """For subclasses: one tensor of all inputs, which broadcast.
+
+        Args:
+            inputs: a list of tensors.
+
+        Returns:
+            A tensor.
+
+        Raises:
+            NotImplementedError: where a subclass has to define it.
+        """
         raise NotImplementedError(f"{type(self).__name__} has to define combined(self, inputs)")
 
 
@@ -211,6 +251,15 @@ class Concatenate(Merge):
         return concat(list(inputs), axis=self.axis)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """The mask of the result: the masks of the inputs side by side, without the axis of features.
+
+        Args:
+            inputs: a list of tensors.
+            mask: a list of masks, or None.
+
+        Returns:
+            A bool tensor, or None.
+        """
         if mask is None or all(one is None for one in mask):
             return None
         wholes = [_full_mask(x, one) for x, one in zip(inputs, mask)]
@@ -266,6 +315,15 @@ class Dot(Merge):
         return axis % int(x.ndim)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """The mask of the result, which has none.
+
+        Args:
+            inputs: a list of tensors.
+            mask: a list of masks, or None.
+
+        Returns:
+            None.
+        """
         return None
 
 

@@ -91,6 +91,17 @@ class LayerNormalization(_Affine, one_tensor=True):
         self._make_affine([input_shape[axis] for axis in _axes(self, self.axis, input_shape)])
 
     def call(self, inputs: Tensor) -> Any:
+        """Inputs with mean 0 and variance 1 over the axes of each sample, scaled and shifted by the weights.
+
+        Args:
+            inputs: a tensor.
+
+        Returns:
+            A tensor of the same shape and dtype.
+
+        Raises:
+            ShapeError: where the extents are not those of the weights.
+        """
         axes = _axes(self, self.axis, inputs.shape)
         for weight in (self.gamma, self.beta):
             _check_extents(self, inputs, axes, weight)
@@ -126,6 +137,17 @@ class RMSNormalization(Layer, one_tensor=True):
         )
 
     def call(self, inputs: Any) -> Any:
+        """Inputs divided by the root of their mean square over the axes, times the scale.
+
+        Args:
+            inputs: a tensor.
+
+        Returns:
+            A tensor of the same shape and dtype.
+
+        Raises:
+            ShapeError: where the extents are not those of the weights.
+        """
         axes = _axes(self, self.axis, inputs.shape)
         _check_extents(self, inputs, axes, self.scale)
         shape = [inputs.shape[axis] if axis in axes else 1 for axis in range(inputs.ndim)]
@@ -150,6 +172,14 @@ class UnitNormalization(Layer, one_tensor=True):
         self.axis = axis if isinstance(axis, int) else tuple(axis)
 
     def call(self, inputs: Tensor) -> Any:
+        """Inputs divided by their norm along the axes.
+
+        Args:
+            inputs: a tensor.
+
+        Returns:
+            A tensor of the same shape.
+        """
         return l2_normalize(inputs, self.axis, 1e-24)
 
 
@@ -198,6 +228,17 @@ class GroupNormalization(_Affine, one_tensor=True):
         return channels if self.groups == -1 else self.groups
 
     def call(self, inputs: Any) -> Any:
+        """Inputs with mean 0 and variance 1 in each group of channels, scaled and shifted by the weights.
+
+        Args:
+            inputs: a tensor.
+
+        Returns:
+            A tensor of the same shape and dtype.
+
+        Raises:
+            ShapeError: where the channels are not those of the weights.
+        """
         axis = _axes(self, self.axis, inputs.shape)[0]
         for weight in (self.gamma, self.beta):
             _check_extents(self, inputs, [axis], weight)
@@ -279,6 +320,21 @@ class BatchNormalization(_Affine, one_tensor=True):
         self.moving_variance = self._weight("moving_variance", channels, **wide)
 
     def call(self, inputs: Tensor, training: bool | None = None, mask: Tensor | None = None) -> Any:
+        """Inputs less a mean, divided by a deviation, scaled and shifted by the weights.
+
+        Mean and deviation are those of the batch while a trainable layer is trained, else the moving averages.
+
+        Args:
+            inputs: a tensor.
+            training: whether the model is being trained.
+            mask: a bool tensor of what counts for mean and deviation, or None.
+
+        Returns:
+            A tensor of the same shape and dtype.
+
+        Raises:
+            ShapeError: where the channels are not those of the weights.
+        """
         axis = _axes(self, self.axis, inputs.shape)[0]
         x = cast(inputs, dtypes.compute_dtype(inputs.dtype))
         shape: list[Any] = [1] * x.ndim

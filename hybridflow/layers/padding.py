@@ -19,6 +19,17 @@ class _ZeroPadding(WindowLayer, one_tensor=True):
         self.padding = self._pairs(padding, "padding")
 
     def call(self, inputs: Tensor) -> Any:
+        """The inputs with zeros around them.
+
+        Args:
+            inputs: a tensor [batch, *space, channels], with channels first if ``data_format`` says so.
+
+        Returns:
+            A tensor with larger spatial extents.
+
+        Raises:
+            ShapeError: for inputs of other axes.
+        """
         self._check(inputs)
         return pad(inputs, self._around(self.padding))
 
@@ -75,6 +86,17 @@ class _Cropping(WindowLayer, one_tensor=True):
         self.cropping = self._pairs(cropping, "cropping")
 
     def call(self, inputs: Tensor) -> Any:
+        """The inputs without their borders.
+
+        Args:
+            inputs: a tensor [batch, *space, channels], with channels first if ``data_format`` says so.
+
+        Returns:
+            A tensor with smaller spatial extents.
+
+        Raises:
+            ShapeError: for inputs of other axes, or where more is cut off than there is.
+        """
         self._check(inputs)
         cuts = self._around(self.cropping)
         for axis, (before, after) in enumerate(cuts):
@@ -148,6 +170,17 @@ class _UpSampling(WindowLayer, one_tensor=True):
         self.size = self._each(size, "size")
 
     def call(self, inputs: Tensor) -> Any:
+        """The inputs with each element repeated.
+
+        Args:
+            inputs: a tensor [batch, *space, channels], with channels first if ``data_format`` says so.
+
+        Returns:
+            A tensor with larger spatial extents.
+
+        Raises:
+            ShapeError: for inputs of other axes.
+        """
         self._check(inputs)
         first = 1 if self.data_format == "channels_last" else 2
         for axis, times in enumerate(self.size, first):
@@ -196,6 +229,17 @@ class UpSampling2D(_UpSampling):
         self.interpolation = interpolation
 
     def call(self, inputs: Tensor) -> Any:
+        """Pictures made larger, by the layer's interpolation.
+
+        Args:
+            inputs: a tensor [batch, *space, channels], with channels first if ``data_format`` says so.
+
+        Returns:
+            A tensor with larger spatial extents.
+
+        Raises:
+            ShapeError: for inputs of other axes.
+        """
         if self.interpolation == "nearest":
             return super().call(inputs)
         self._check(inputs)

@@ -40,12 +40,34 @@ class _GlobalPooling(Layer):
 
 class _GlobalAverage(_GlobalPooling, one_tensor=True):
     def call(self, inputs: Tensor) -> Any:
+        """The mean over all positions.
+
+        Args:
+            inputs: a tensor [batch, *space, channels], with channels first if ``data_format`` says so.
+
+        Returns:
+            A tensor [batch, channels]; with spatial extents of 1 where ``keepdims`` is True.
+
+        Raises:
+            ShapeError: for inputs of other axes.
+        """
         self._check(inputs)
         return mean(inputs, self._axes, keepdims=self.keepdims)
 
 
 class _GlobalMax(_GlobalPooling, one_tensor=True):
     def call(self, inputs: Tensor) -> Any:
+        """The largest element over all positions.
+
+        Args:
+            inputs: a tensor [batch, *space, channels], with channels first if ``data_format`` says so.
+
+        Returns:
+            A tensor [batch, channels]; with spatial extents of 1 where ``keepdims`` is True.
+
+        Raises:
+            ShapeError: for inputs of other axes.
+        """
         self._check(inputs)
         return max(inputs, self._axes, keepdims=self.keepdims)
 
@@ -67,6 +89,18 @@ class GlobalAveragePooling1D(_GlobalPooling, one_tensor=True):
     _places = 1
 
     def call(self, inputs: Any, mask: Tensor | None = None) -> Any:
+        """The mean over all steps, or over those that the mask has.
+
+        Args:
+            inputs: a tensor [batch, steps, channels], with channels first if ``data_format`` says so.
+            mask: a bool tensor [batch, steps], or None.
+
+        Returns:
+            A tensor [batch, channels]; with one step where ``keepdims`` is True.
+
+        Raises:
+            ShapeError: for inputs of other axes.
+        """
         self._check(inputs)
         if mask is None:
             return mean(inputs, self._axes, keepdims=self.keepdims)
@@ -175,12 +209,34 @@ class _Pooling(WindowLayer):
 
 class _MaxPooling(_Pooling, one_tensor=True):
     def call(self, inputs: Tensor) -> Any:
+        """The largest element of each window.
+
+        Args:
+            inputs: a tensor [batch, *space, channels], with channels first if ``data_format`` says so.
+
+        Returns:
+            A tensor [batch, *new space, channels].
+
+        Raises:
+            ShapeError: for inputs of other axes.
+        """
         self._check(inputs)
         return largest(self.name, inputs, *self._arguments())
 
 
 class _AveragePooling(_Pooling, one_tensor=True):
     def call(self, inputs: Tensor) -> Any:
+        """The mean of each window.
+
+        Args:
+            inputs: a tensor [batch, *space, channels], with channels first if ``data_format`` says so.
+
+        Returns:
+            A tensor [batch, *new space, channels].
+
+        Raises:
+            ShapeError: for inputs of other axes.
+        """
         self._check(inputs)
         return average(self.name, inputs, *self._arguments())
 

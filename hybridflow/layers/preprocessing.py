@@ -41,6 +41,14 @@ class Rescaling(Layer, one_tensor=True):
         self.scale, self.offset = scale, offset
 
     def call(self, inputs: Tensor) -> Any:
+        """The inputs times the scale, plus the offset.
+
+        Args:
+            inputs: a tensor.
+
+        Returns:
+            A tensor of the same shape, in the layer's compute dtype.
+        """
         return astype(inputs, self.compute_dtype) * self.scale + self.offset
 
 
@@ -106,7 +114,14 @@ class Normalization(Layer, one_tensor=True):
         return self._filled(self.input_mean), self._filled(self.input_variance)
 
     def adapt(self, data: Any) -> None:
-        """Find the mean and the variance of data: an array, or an iterable of batches of arrays."""
+        """Find the mean and the variance of data.
+
+        Args:
+            data: an array, or an iterable of batches of arrays.
+
+        Raises:
+            ArgumentError: where mean and variance were given, or there are no data.
+        """
         if self.input_mean is not None:
             raise ArgumentError(self.name, "mean and variance are given; adapt would find others.")
         count, total, squares = 0, np.zeros(()), np.zeros(())
@@ -126,6 +141,14 @@ class Normalization(Layer, one_tensor=True):
         self.adapt_variance.assign((squares / count).astype("f4"))
 
     def call(self, inputs: Tensor) -> Any:
+        """The inputs less the mean, divided by the deviation; the other way round where the layer is inverted.
+
+        Args:
+            inputs: a tensor.
+
+        Returns:
+            A tensor of the same shape.
+        """
         mean, variance = self._statistics()
         deviation = maximum(sqrt(astype(variance, inputs.dtype)), 1e-7)
         mean = astype(mean, inputs.dtype)
@@ -167,6 +190,18 @@ class CategoryEncoding(Layer, one_tensor=True):
         self.output_mode = output_mode
 
     def call(self, inputs: Tensor, count_weights: Any = None) -> Any:
+        """An encoding of category numbers, as ``output_mode`` says.
+
+        Args:
+            inputs: integers [batch, categories], or a number for each sample.
+            count_weights: a weight for each input, for ``output_mode="count"``, or None.
+
+        Returns:
+            A tensor [batch, num_tokens].
+
+        Raises:
+            ArgumentError: for weights in another mode.
+        """
         if count_weights is not None and self.output_mode != "count":
             raise ArgumentError(self.name, f"count_weights are for output_mode 'count', not {self.output_mode!r}.")
         numbers = astype(inputs, dtypes.int64)
@@ -214,9 +249,13 @@ class Discretization(Layer, one_tensor=True):
             self._bound(bin_boundaries)
 
     def adapt(self, data: Any) -> None:
-        """Find the boundaries between ``num_bins`` equal parts of data: an array, or an iterable of batches of arrays.
+        """Find the boundaries between ``num_bins`` equal parts of data.
 
-        Raises ArgumentError where boundaries were given, or there are no data.
+        Args:
+            data: an array, or an iterable of batches of arrays.
+
+        Raises:
+            ArgumentError: where boundaries were given, or there are no data.
         """
         if self.num_bins is None:
             raise ArgumentError(self.name, "the boundaries were given; there is nothing to adapt.")
@@ -233,6 +272,17 @@ class Discretization(Layer, one_tensor=True):
             raise ArgumentError(self.name, f"bin_boundaries is {bin_boundaries!r}; they must be numbers that rise.")
 
     def call(self, inputs: Tensor) -> Any:
+        """The number of the bin of each input.
+
+        Args:
+            inputs: a tensor.
+
+        Returns:
+            An int32 tensor of the same shape.
+
+        Raises:
+            ArgumentError: where there are no boundaries yet.
+        """
         if not self.bin_boundaries:
             raise ArgumentError(self.name, "there are no boundaries yet; call adapt first.")
         x = (
@@ -273,6 +323,18 @@ class RandomFlip(Layer, one_tensor=True):
         self.generator = None if seed is None else random.Generator(seed)
 
     def call(self, inputs: Tensor, training: bool | None = True) -> Any:
+        """While training pictures that are flipped at random; else the pictures as they are.
+
+        Args:
+            inputs: pictures [batch, rows, columns, channels], or one without the batch.
+            training: whether the model is being trained.
+
+        Returns:
+            A tensor of the same shape.
+
+        Raises:
+            ShapeError: for inputs of other axes.
+        """
         if inputs.ndim not in (3, 4):
             raise ShapeError(self.name, f"the input is {inputs.type}; it must be [batch, rows, columns, channels].")
         inputs = astype(inputs, self.compute_dtype)

@@ -90,7 +90,14 @@ class RNN(Layer, one_tensor=True):
             self.states = first.filled([Variable(x, trainable=False, name="state") for x in first.values])
 
     def get_initial_state(self, batch_size: int) -> list[Any]:
-        """The states that a batch of this size begins with, where none are given."""
+        """The states that a batch begins with, where none are given.
+
+        Args:
+            batch_size: the number of rows.
+
+        Returns:
+            A list of tensors.
+        """
         return cells.initial_state(self.cell, batch_size, self.compute_dtype)
 
     def _passing(self) -> list[Any]:
@@ -103,10 +110,25 @@ class RNN(Layer, one_tensor=True):
                 state.assign(zeros_like(state))
 
     def reset_states(self) -> None:
-        """``reset_state``, by the name that it had in Keras 2."""
+        """Keras 2's name for ``reset_state``."""
         self.reset_state()
 
     def call(self, inputs: Any, initial_state: Any = None, mask: Any = None, training: bool | None = None) -> Any:
+        """The last output of the cell, or all outputs, and its states, as the layer says.
+
+        Args:
+            inputs: a tensor [batch, steps, features].
+            initial_state: the states to begin with, a list of tensors; by default what the cell has.
+            mask: a bool tensor [batch, steps], False where a step is left out, or None.
+            training: whether the model is being trained.
+
+        Returns:
+            A tensor [batch, units], or [batch, steps, units] for ``return_sequences``. With ``return_state`` a tuple:
+            that, and each state.
+
+        Raises:
+            ShapeError: for inputs of other axes.
+        """
         if inputs.ndim != 3 and (inputs.ndim < 3 or cells.takes_vectors(self.cell)):
             raise ShapeError(self.name, f"the input is {inputs.type}; it must be [batch, steps, features].")
         outputs, last, states = self._scan(inputs, self._first(inputs, initial_state), mask, training)
@@ -162,6 +184,15 @@ class RNN(Layer, one_tensor=True):
         return flip(stacks[0], axis=0) if self.go_backwards else stacks[0], last, after
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """The mask of the outputs: that of the inputs where all steps are returned.
+
+        Args:
+            inputs: the inputs.
+            mask: the mask of the inputs, or None.
+
+        Returns:
+            A bool tensor or None; a list of it with ``return_state``.
+        """
         output_mask = mask if self.return_sequences else None
         return [output_mask] if self.return_state else output_mask
 
@@ -361,6 +392,21 @@ class Bidirectional(Layer, one_tensor=True):
                 raise ArgumentError(self.name, f"both layers must have the same {name}.")
 
     def call(self, inputs: Any, initial_state: Any = None, mask: Any = None, training: bool | None = None) -> Any:
+        """The outputs of both layers, one of which reads the steps backwards.
+
+        Args:
+            inputs: a tensor [batch, steps, features].
+            initial_state: the states of the one layer, then those of the other, or None.
+            mask: a bool tensor [batch, steps], False where a step is left out, or None.
+            training: whether the model is being trained.
+
+        Returns:
+            A tensor, as ``merge_mode`` says; two where that is None. With ``return_state`` a tuple: that, and each
+            state.
+
+        Raises:
+            ShapeError: for inputs of other axes.
+        """
         half = None if initial_state is None else len(initial_state) // 2
         starts = (None, None) if half is None else (initial_state[:half], initial_state[half:])
         one = self.forward_layer(inputs, initial_state=starts[0], mask=mask, training=training)
@@ -389,10 +435,19 @@ class Bidirectional(Layer, one_tensor=True):
         self.backward_layer.reset_state()
 
     def reset_states(self) -> None:
-        """``reset_state``, by the name that it had in Keras 2."""
+        """Keras 2's name for ``reset_state``."""
         self.reset_state()
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        """The mask of the outputs: that of the inputs where all steps are returned.
+
+        Args:
+            inputs: the inputs.
+            mask: the mask of the inputs, or None.
+
+        Returns:
+            A bool tensor or None; a list where there are several outputs.
+        """
         output_mask = mask if self.return_sequences else None
         if self.merge_mode is None:
             return [output_mask, output_mask]
@@ -427,6 +482,16 @@ class TimeDistributed(Wrapper, one_tensor=True):
             raise ShapeError(self.name, f"the input has the shape {input_shape}; it must be [batch, steps, ...].")
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
+        """What the layer makes of each step.
+
+        Args:
+            inputs: a tensor [batch, steps, ...].
+            training: whether the model is being trained.
+            mask: a bool tensor [batch, steps], or None.
+
+        Returns:
+            A tensor [batch, steps, ...].
+        """
         parts = [inputs] if mask is None or not self.layer._takes_mask else [inputs, mask]
         lead = inputs.shape[:2]
         if training and lead[1] != 0 and (not self.layer.built or self.layer.non_trainable_weights):

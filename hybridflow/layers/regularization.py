@@ -24,12 +24,29 @@ class _Noise(Layer, one_tensor=True):
         self.generator = None if seed is None else random.Generator(seed)
 
     def call(self, inputs: Tensor, training: bool | None = None) -> Any:
+        """While training the inputs with noise; else the inputs as they are.
+
+        Args:
+            inputs: a tensor.
+            training: whether the model is being trained.
+
+        Returns:
+            A tensor of the same shape.
+        """
         if not training:
             return inputs
         return self.disturbed(inputs, self.generator or random.global_generator())
 
     def disturbed(self, inputs: Any, source: random.Generator) -> Any:
-        """For subclasses: the input with noise from that source."""
+        """For subclasses: the inputs with noise.
+
+        Args:
+            inputs: a tensor.
+            source: the generator that it is drawn from.
+
+        Returns:
+            A tensor of the same shape.
+        """
         raise NotImplementedError(f"{type(self).__name__} has to define disturbed(self, inputs, source)")
 
 

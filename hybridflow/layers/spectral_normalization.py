@@ -72,6 +72,15 @@ class SpectralNormalization(Layer, one_tensor=True):
         yield from super()._attributes()
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
+        """What the layer makes of the inputs; while training its kernel is divided by its spectral norm first.
+
+        Args:
+            inputs: what the layer takes.
+            training: whether the model is being trained.
+
+        Returns:
+            The layer's result.
+        """
         if training:
             with suspended():
                 self._divide()

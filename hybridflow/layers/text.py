@@ -98,14 +98,30 @@ class TextVectorization(Layer):
     # The vocabulary
 
     def adapt(self, data: Any, batch_size: int | None = None, steps: int | None = None) -> None:
-        """Learn the vocabulary of texts: an array, or an iterable of batches, of which ``steps`` are taken."""
+        """Learn the vocabulary of texts.
+
+        Args:
+            data: an array of texts, or an iterable of batches.
+            batch_size: ignored.
+            steps: the number of batches that are taken; all unless given.
+
+        Raises:
+            ArgumentError: where the vocabulary was given.
+        """
         self.reset_state()
         for batch in batches_of(data, steps, lambda value: as_strings(value, self.name)):
             self.update_state(batch)
         self.finalize_state()
 
     def update_state(self, data: Any) -> None:
-        """Count the words of a batch of texts."""
+        """Count the words of a batch of texts.
+
+        Args:
+            data: an array of texts.
+
+        Raises:
+            ArgumentError: where the vocabulary was given.
+        """
         x = as_strings(data, self.name)
         self._lookup_layer.update_state(self._words(x.reshape(1) if not x.ndim else x))
 
@@ -118,15 +134,35 @@ class TextVectorization(Layer):
         self._lookup_layer.reset_state()
 
     def get_vocabulary(self, include_special_tokens: bool = True) -> list[str]:
-        """The words in the order of their numbers, the special ones first."""
+        """The words in the order of their numbers, the special ones first.
+
+        Args:
+            include_special_tokens: whether those for padding and unknown words are in it.
+
+        Returns:
+            A list of words.
+        """
         return self._lookup_layer.get_vocabulary(include_special_tokens)
 
     def set_vocabulary(self, vocabulary: Any, idf_weights: Any = None) -> None:
-        """Let the layer have a vocabulary: words, or the path of a file with one in each line."""
+        """Let the layer have a vocabulary.
+
+        Args:
+            vocabulary: words, or the path of a file with one in each line.
+            idf_weights: a weight for each word, for ``output_mode="tf_idf"``.
+
+        Raises:
+            ArgumentError: for words that come twice, an empty vocabulary, more words than ``max_tokens``, or weights
+                of another mode.
+        """
         self._lookup_layer.set_vocabulary(vocabulary, idf_weights)
 
     def vocabulary_size(self) -> int:
-        """The number of words, with the special ones."""
+        """The number of words, with the special ones.
+
+        Returns:
+            An int.
+        """
         return self._lookup_layer.vocabulary_size()
 
     # Calls
@@ -172,6 +208,15 @@ class TextVectorization(Layer):
         )[0]
 
     def call(self, inputs: Any) -> Any:
+        """The words of texts by their numbers, or an encoding of them, as ``output_mode`` says.
+
+        Args:
+            inputs: a tensor of texts.
+
+        Returns:
+            For ``output_mode="int"`` an int64 tensor [batch, words], or a ragged one; else a tensor [batch,
+            vocabulary].
+        """
         length = self.output_sequence_length
         if length is not None and not self.ragged and self._is_plain and not isinstance(inputs, Ragged):
             return self._whole(inputs, length)
@@ -306,6 +351,17 @@ class Hashing(Layer):
         return np.array(outcome, np.int64).reshape(array.shape)
 
     def call(self, inputs: Any) -> Any:
+        """The bins that inputs are hashed to, or an encoding of them, as ``output_mode`` says.
+
+        Args:
+            inputs: a tensor of texts or integers, or a ragged one.
+
+        Returns:
+            A tensor; for ``output_mode="int"`` of the same shape.
+
+        Raises:
+            ArgumentError: for ragged inputs in another mode.
+        """
         mode, bins, dtype = self.output_mode, self.num_bins, self._result_dtype
         if isinstance(inputs, Ragged):
             if mode != "int":
@@ -352,6 +408,17 @@ class HashedCrossing(Layer):
         return [as_strings(p, self.name) if holds_texts(p) else as_tensor(p, self.name) for p in value]
 
     def call(self, inputs: Any) -> Any:
+        """The bins that combinations of inputs are hashed to, or an encoding of them.
+
+        Args:
+            inputs: a list of tensors of texts or integers, of shapes (), (batch,) or (batch, 1).
+
+        Returns:
+            A tensor; for ``output_mode="int"`` of the same shape.
+
+        Raises:
+            ArgumentError: for fewer than two inputs, other dtypes or other shapes.
+        """
         if not isinstance(inputs, (list, tuple)) or len(inputs) < 2:
             raise ArgumentError(
                 self.name, "`HashedCrossing` should be called on a list or tuple of at least two inputs."

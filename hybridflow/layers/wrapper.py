@@ -32,6 +32,11 @@ class Wrapper(Layer):
             raise ArgumentTypeError(self.name, f"{layer!r:.60} is no layer.")
 
     def build(self, input_shape: Any = None) -> None:
+        """Make the weights of the layer within.
+
+        Args:
+            input_shape: the shape of the inputs, with None for unknown extents.
+        """
         if not self.layer.built:
             self.layer.build(input_shape)
             self.layer.built = True

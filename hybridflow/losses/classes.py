@@ -78,7 +78,18 @@ class Loss(Configured):
         return snake_case(type(self).__name__)
 
     def call(self, y_true: ArrayLike, y_pred: ArrayLike) -> Any:
-        """For subclasses: the loss of each sample."""
+        """For subclasses: the loss of each sample.
+
+        Args:
+            y_true: labels, [batch, ...].
+            y_pred: predictions, [batch, ...].
+
+        Returns:
+            A tensor [batch, ...].
+
+        Raises:
+            NotImplementedError: where a subclass has to define it.
+        """
         raise NotImplementedError(f"{type(self).__name__} has to define call(self, y_true, y_pred)")
 
     def __call__(self, y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None) -> Tensor:
@@ -121,6 +132,11 @@ class Loss(Configured):
         return mean(losses) if count == 1 else sum(losses) / (losses.size * count)
 
     def get_config(self) -> dict[str, Any]:
+        """The arguments that make another loss like this; subclasses with arguments add theirs.
+
+        Returns:
+            A dict from names to values.
+        """
         config = {"reduction": self.reduction, "name": self.name}
         if self.dtype is not None:
             config["dtype"] = self.dtype.name
@@ -153,7 +169,18 @@ class _OfEach(_Ready):
         return mean(self.of_each(y_true, y_pred), axis=-1)
 
     def of_each(self, y: ArrayLike, p: ArrayLike) -> Any:
-        """For subclasses: the loss of each element."""
+        """For subclasses: the loss of each element.
+
+        Args:
+            y: labels.
+            p: predictions, of the same shape and dtype.
+
+        Returns:
+            A tensor of that shape.
+
+        Raises:
+            NotImplementedError: where a subclass has to define it.
+        """
         raise NotImplementedError(f"{type(self).__name__} has to define of_each(self, y, p)")
 
 

@@ -87,6 +87,16 @@ class _Decisions(Metric):
         return self._counts.get("fn")
 
     def update_state(self, y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None) -> None:
+        """Take a batch into account.
+
+        Args:
+            y_true: labels, [batch, ...], which are 0 or 1.
+            y_pred: predictions, [batch, ...], from 0 to 1.
+            sample_weight: a weight for each sample, or None.
+
+        Raises:
+            ShapeError: where labels and predictions differ in shape.
+        """
         weights = self._there(y_pred, y_pred, sample_weight)
         labels, predictions, weights = self._prepared(y_true, y_pred, weights)
         counts = _counted(labels, predictions, weights, self._thresholds)
@@ -317,7 +327,17 @@ class _AtBest(_OverThresholds):
         self._begin(self._even() if num_thresholds > 2 else [0.5])
 
     def rates(self, now: Counts) -> tuple[Tensor, Tensor]:
-        """For subclasses: the rate that is wanted, and that which has a bound."""
+        """For subclasses: the rate that is wanted, and that which has a bound.
+
+        Args:
+            now: the counts at each threshold.
+
+        Returns:
+            A pair of tensors [thresholds].
+
+        Raises:
+            NotImplementedError: where a subclass has to define it.
+        """
         raise NotImplementedError
 
     def result(self) -> Tensor:
@@ -563,6 +583,16 @@ class FBetaScore(Metric):
         self._sums: list[Any] = []
 
     def update_state(self, y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None) -> None:
+        """Take a batch into account.
+
+        Args:
+            y_true: labels, [batch, classes], which are 0 or 1.
+            y_pred: predictions, [batch, classes].
+            sample_weight: a weight for each sample, or None.
+
+        Raises:
+            ShapeError: where labels and predictions have other axes.
+        """
         y, p = as_tensor(y_true, self.name), cast(as_tensor(y_pred, self.name), dtypes.float32)
         if y.ndim != 2 or y.shape != p.shape:
             raise ShapeError(self.name, f"labels {y.type} and predictions {p.type} must be (samples, classes) both.")

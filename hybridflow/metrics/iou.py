@@ -76,6 +76,16 @@ class IoU(Metric):
         self.total_cm = self.add_variable((num_classes, num_classes), dtype=dtypes.float64, name="total_cm")
 
     def update_state(self, y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None) -> None:
+        """Take a batch into account.
+
+        Args:
+            y_true: class numbers, or a score for each class along the layer's axis.
+            y_pred: class numbers, or a score for each class along the layer's axis.
+            sample_weight: a weight for each sample, or None.
+
+        Raises:
+            ShapeError: where labels and predictions differ in size.
+        """
         labels, predictions = as_tensor(y_true, self.name), as_tensor(y_pred, self.name)
         labels = labels if self.sparse_y_true else argmax(labels, axis=self.axis)
         predictions = predictions if self.sparse_y_pred else argmax(predictions, axis=self.axis)
@@ -221,4 +231,14 @@ class BinaryIoU(IoU):
         self.threshold = threshold
 
     def update_state(self, y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None) -> None:
+        """Take a batch into account.
+
+        Args:
+            y_true: labels, which are 0 or 1.
+            y_pred: predictions, which are compared with the threshold.
+            sample_weight: a weight for each sample, or None.
+
+        Raises:
+            ShapeError: where labels and predictions differ in size.
+        """
         super().update_state(y_true, greater(as_tensor(y_pred, self.name), self.threshold), sample_weight)

@@ -74,7 +74,17 @@ class Metric(Configured):
         dtype: DTypeLike | None = None,
         name: str | None = None,
     ) -> Variable:
-        """A new variable of the state, to which ``reset_state`` gives its first value again."""
+        """A new variable of the state, to which ``reset_state`` gives its first value again.
+
+        Args:
+            shape: its extents.
+            initializer: anything that ``hf.initializers.get`` takes, which makes its first value.
+            dtype: its dtype, by default that of the metric.
+            name: a name for messages, or None.
+
+        Returns:
+            The variable.
+        """
         chosen = self._dtype if dtype is None else to_dtype(dtype, self.name)
         with suspended():  # it starts from nothing that a function being traced computes
             start = initializers.get(initializer)(tuple(shape), chosen)
@@ -86,11 +96,26 @@ class Metric(Configured):
     add_weight = add_variable
 
     def update_state(self, *args: Any, **kwargs: Any) -> None:
-        """For subclasses: take a batch into account."""
+        """For subclasses: take a batch into account.
+
+        Args:
+            *args: the batch.
+            **kwargs: more of it, by name.
+
+        Raises:
+            NotImplementedError: where a subclass has to define it.
+        """
         raise NotImplementedError(f"{type(self).__name__} has to define update_state")
 
     def result(self) -> Any:
-        """For subclasses: the metric of all batches since ``reset_state``, a tensor or a dict of tensors."""
+        """The metric of all batches since ``reset_state``; subclasses define it.
+
+        Returns:
+            A tensor, or a dict of tensors.
+
+        Raises:
+            NotImplementedError: where a subclass has to define it.
+        """
         raise NotImplementedError(f"{type(self).__name__} has to define result")
 
     def reset_state(self) -> None:
@@ -99,7 +124,7 @@ class Metric(Configured):
             variable.assign(start)
 
     def reset_states(self) -> None:
-        """``reset_state``, by the name that it had in Keras 2."""
+        """Keras 2's name for ``reset_state``."""
         self.reset_state()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -109,12 +134,23 @@ class Metric(Configured):
         return as_tensor(result, self.name) if isinstance(result, Variable) else result
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments that make another one like this; subclasses with arguments add theirs."""
+        """The arguments that make another metric like this; subclasses with arguments add theirs.
+
+        Returns:
+            A dict from names to values.
+        """
         return {"name": self.name, "dtype": self._dtype.name} | self._own_arguments(Metric)
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
-        """An instance with the arguments that ``get_config`` returned."""
+        """An instance with the arguments that ``get_config`` returned.
+
+        Args:
+            config: what ``get_config`` returned.
+
+        Returns:
+            A new metric.
+        """
         return cls(**config)
 
     def _there(self, y_pred: ArrayLike, values: ArrayLike, sample_weight: ArrayLike | None) -> Any:
@@ -150,6 +186,12 @@ class Sum(Metric):
         self.total = self.add_variable(dtype=dtypes.float64, name="total")
 
     def update_state(self, values: Any, sample_weight: ArrayLike | None = None) -> None:
+        """Add the values of a batch.
+
+        Args:
+            values: a tensor of values.
+            sample_weight: weights that broadcast to the values, or None.
+        """
         values, weights = weighted(values, sample_weight, self._dtype, self.name)
         self.total.assign_add(total_of(values if weights is None else values * weights))
 
@@ -198,6 +240,12 @@ class Mean(Averaging):
         super().__init__(name, dtype)
 
     def update_state(self, values: Any, sample_weight: ArrayLike | None = None) -> None:
+        """Take the values of a batch into account.
+
+        Args:
+            values: a tensor of values.
+            sample_weight: weights that broadcast to the values, or None.
+        """
         self._take(values, sample_weight)
 
 
@@ -222,6 +270,13 @@ class MeanMetricWrapper(Averaging):
         self._fn, self._fn_kwargs = fn, kwargs
 
     def update_state(self, y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None) -> None:
+        """Take a batch into account.
+
+        Args:
+            y_true: labels, [batch, ...].
+            y_pred: predictions, [batch, ...].
+            sample_weight: a weight for each sample, or None.
+        """
         labels, predictions = as_tensor(y_true, self.name), as_tensor(y_pred, self.name)
         values = self._fn(labels, predictions, **self._fn_kwargs)
         self._take(values, self._there(y_pred, values, sample_weight))
@@ -234,10 +289,28 @@ class OfBatches(Averaging):
     """A mean over samples whose class says what of: ``of_samples(y_true, y_pred)``."""
 
     def of_samples(self, y_true: Tensor, y_pred: Tensor) -> Any:
-        """For subclasses: a value for each sample."""
+        """For subclasses: a value for each sample.
+
+        Args:
+            y_true: labels, [batch, ...].
+            y_pred: predictions, [batch, ...].
+
+        Returns:
+            A tensor [batch, ...].
+
+        Raises:
+            NotImplementedError: where a subclass has to define it.
+        """
         raise NotImplementedError
 
     def update_state(self, y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None) -> None:
+        """Take a batch into account.
+
+        Args:
+            y_true: labels, [batch, ...].
+            y_pred: predictions, [batch, ...].
+            sample_weight: a weight for each sample, or None.
+        """
         values = self.of_samples(as_tensor(y_true, self.name), as_tensor(y_pred, self.name))
         self._take(values, self._there(y_pred, values, sample_weight))
 

@@ -27,6 +27,13 @@ class _OfLoss(Averaging):
         self._loss = loss
 
     def update_state(self, y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None) -> None:
+        """Take a batch into account.
+
+        Args:
+            y_true: labels, [batch, ...].
+            y_pred: predictions, [batch, ...].
+            sample_weight: a weight for each sample, or None.
+        """
         values = self._loss(y_true, y_pred)
         if sample_weight is not None:
             sample_weight = self._weights(as_tensor(y_true, self.name), values, sample_weight)
@@ -337,6 +344,16 @@ class R2Score(Metric):
         self._sums: list[Any] = []
 
     def update_state(self, y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike | None = None) -> None:
+        """Take a batch into account.
+
+        Args:
+            y_true: labels, [batch, outputs].
+            y_pred: predictions, [batch, outputs].
+            sample_weight: a weight for each sample, or None.
+
+        Raises:
+            ShapeError: where labels and predictions have other axes.
+        """
         y, p = alike(
             cast(as_tensor(y_true, self.name), dtypes.float64), cast(as_tensor(y_pred, self.name), dtypes.float64)
         )

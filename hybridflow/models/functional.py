@@ -127,6 +127,18 @@ class Functional(Model):
         return tuple(plan), (inputs, outputs, len(places))
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
+        """The outputs of the graph of layers.
+
+        Args:
+            inputs: a tensor, or a list or dict of tensors as the model has inputs.
+            training: whether the model is being trained.
+
+        Returns:
+            A tensor, or several in the structure of the model's outputs.
+
+        Raises:
+            ArgumentError: for inputs that are not like those of the model.
+        """
         starts, ends, count = self._places
         values: list[Any] = [None] * count
         for place, value in zip(starts, self._matched(inputs)):
@@ -200,11 +212,19 @@ class Functional(Model):
 
     def get_config(self) -> dict[str, Any]:
         """The layers by their descriptions, and how they are connected.  Subclasses with arguments of their own have
-        those instead, as layers have."""
+        those instead, as layers have.
+
+        Returns:
+            A dict from names to values.
+        """
         return self.graph_config() if self._is_made_of_graphs() else super().get_config()
 
     def graph_config(self) -> dict[str, Any]:
-        """The layers by their descriptions, and how they are connected."""
+        """The layers by their descriptions, and how they are connected.
+
+        Returns:
+            A dict from names to values.
+        """
         numbers = {id(call): number for number, call in enumerate(self._graph)}
         places = {id(layer): place for place, layer in enumerate(self.layers)}
 
@@ -232,7 +252,16 @@ class Functional(Model):
 
     @staticmethod
     def connect(config: Mapping[str, Any], layers: Sequence[Any], kind: Any) -> Any:
-        """A model of these layers, connected as a configuration says, of the class ``kind``."""
+        """A model of layers, connected as a configuration says.
+
+        Args:
+            config: what ``graph_config`` returned.
+            layers: the layers, in its order.
+            kind: the class of the model.
+
+        Returns:
+            A new model.
+        """
         results: list[list[Symbol]] = []
 
         def revived(value: Any) -> Any:

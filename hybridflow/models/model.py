@@ -88,8 +88,10 @@ class Model(Trainer, Layer):
             self._run.is_building = False
 
     def build(self, input_shape: Any) -> None:
-        """Make the variables of all layers, for inputs of that shape: a tuple with None for extents that are not known,
-        or a list or dict of such for several inputs.
+        """Make the variables of all layers.
+
+        Args:
+            input_shape: a tuple with None for unknown extents, or a list or dict of such for several inputs.
 
         >>> model = hf.Sequential([hf.layers.Dense(2)])
         >>> model.build((None, 3))
@@ -119,7 +121,16 @@ class Model(Trainer, Layer):
     def from_config(cls, config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None) -> Any:
         """A model with such a configuration, which may be that of a graph of layers.
 
-        ``custom_objects`` are classes by the names that the configuration has for them.
+        Args:
+            config: what ``get_config`` returned.
+            custom_objects: classes by the names that the configuration has for them, or None.
+
+        Returns:
+            A new model, without the weights.
+
+        >>> model = hf.Sequential([hf.Input((3,)), hf.layers.Dense(2)])
+        >>> hf.Sequential.from_config(model.get_config()).count_params()
+        8
         """
         with serialization.custom_objects(custom_objects or {}):
             if cls is Model and "calls" in config:
@@ -152,6 +163,13 @@ class Model(Trainer, Layer):
 
         It is in the safetensors format, unless its name ends in ``.weights.h5``: then Keras 3 reads it.  The latter is
         written by h5py, the extra ``keras-files``.
+
+        Args:
+            filepath: the path of the file. Where it ends in ``.weights.h5`` Keras 3 reads the file, else it is in the
+                safetensors format.
+
+        Raises:
+            OSError: where it cannot be written.
         """
         if str(filepath).endswith(_OF_KERAS):
             self._save_as_keras(self, filepath)
@@ -197,15 +215,33 @@ class Model(Trainer, Layer):
         return loading.load_weights(self, filepath, source, rename, skip_mismatch)
 
     def save(self, filepath: Any, overwrite: bool = True) -> None:
-        """Write all of the model into one file, see ``hf.models.save_model``."""
+        """Write all of the model into one file: see ``hf.models.save_model``.
+
+        Args:
+            filepath: the path of the file.
+            overwrite: whether a file that is there is replaced.
+
+        Raises:
+            FileExistsError: where the file is there, and ``overwrite`` is False.
+            OSError: where it cannot be written.
+        """
         self._save(self, filepath, overwrite)
 
     def export(
         self, filepath: Any, format: str = "tf_saved_model", verbose: Any = None, input_signature: Any = None
     ) -> None:
-        """Write the model as a function for ``hf.saved.load``, which runs without its source: as ``serve``, and as the
-        signature "serving_default".  ``input_signature`` are TensorSpecs of the arguments, for a model that does not
-        know its input.  Raises ArgumentError where nothing says it, and for another ``format``.
+        """Write the model as a function for ``hf.saved.load``, which runs without its source.
+
+        The function is ``serve``, and the signature "serving_default".
+
+        Args:
+            filepath: the folder.
+            format: "tf_saved_model", as hybridflow's own format is called here.
+            verbose: ignored.
+            input_signature: TensorSpecs of the arguments, for a model that does not know its input.
+
+        Raises:
+            ArgumentError: where nothing says what the inputs are, and for another format.
 
         >>> import os, tempfile
         >>> model = hf.Sequential([hf.Input((3,)), hf.layers.Dense(2)])
@@ -226,13 +262,26 @@ class Model(Trainer, Layer):
         saving.save(self, saving.in_folder(filepath), {"serve": concrete, saving.DEFAULT: concrete})
 
     def to_json(self, **options: Any) -> str:
-        """The configuration as JSON, for ``hf.models.model_from_json``; ``options`` are those of ``json.dumps``."""
+        """The configuration as JSON, for ``hf.models.model_from_json``.
+
+        Args:
+            **options: those of ``json.dumps``.
+
+        Returns:
+            A text.
+        """
         return to_text(self, self.name, **options)
 
     # Looks
 
     def summary(self, line_length: int | None = None, *, print_fn: Any = None, expand_nested: bool = False) -> None:
-        """Print a table of the layers, their output shapes and numbers of parameters."""
+        """Print a table of the layers, their output shapes and numbers of parameters.
+
+        Args:
+            line_length: the width of the table, or None.
+            print_fn: a function that is called with the text, in the place of ``print``.
+            expand_nested: whether the layers of models within it have lines too.
+        """
         (print_fn or print)(table(self, line_length, expand_nested))
 
     @property
@@ -243,7 +292,18 @@ class Model(Trainer, Layer):
         return result
 
     def get_layer(self, name: str | None = None, index: int | None = None) -> Any:
-        """The layer of that name or at that place.  Raises ArgumentError where there is none."""
+        """The layer of a name or at a place.
+
+        Args:
+            name: the name of the layer.
+            index: its place among the layers, in the stead of the name.
+
+        Returns:
+            The layer.
+
+        Raises:
+            ArgumentError: where there is none.
+        """
         layers = self.layers
         if index is not None:
             if not -len(layers) <= index < len(layers):

@@ -43,7 +43,15 @@ class Sequential(Model):
             self.add(layer)
 
     def add(self, layer: Any) -> None:
-        """Append a layer.  Raises ArgumentTypeError for what cannot be called."""
+        """Append a layer.
+
+        Args:
+            layer: a layer, a function of a tensor, or an input as the first.
+
+        Raises:
+            ArgumentTypeError: for what cannot be called.
+            ArgumentError: for an input that is not the first.
+        """
         if isinstance(layer, (Symbol, InputLayer)):
             if self.layers or self._start is not None:
                 raise ArgumentError(self.name, "an input is the first of the layers.")
@@ -74,7 +82,14 @@ class Sequential(Model):
         self.built = True
 
     def pop(self) -> Callable[..., Any]:
-        """Remove the last layer, and return it."""
+        """Remove the last layer, and return it.
+
+        Returns:
+            The layer.
+
+        Raises:
+            IndexError: where there is none.
+        """
         if self._ends:
             self._ends.pop()
         self._steps_anew()
@@ -104,6 +119,15 @@ class Sequential(Model):
         return value if self._narrow is not None else super()._cast(value)  # each layer has a policy of its own
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
+        """What the layers make of the inputs, one after the other.
+
+        Args:
+            inputs: what the first layer takes.
+            training: whether the model is being trained.
+
+        Returns:
+            The result of the last layer.
+        """
         if self._start is not None:
             if isinstance(inputs, (list, tuple)) and len(inputs) == 1 and inputs[0].ndim == len(self._start.shape):
                 (inputs,) = inputs  # a list of all inputs, as models with several take
@@ -113,8 +137,15 @@ class Sequential(Model):
         return inputs
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments, layers by their descriptions.  Raises ArgumentTypeError for plain functions among them: use
-        ``hf.layers.Lambda`` and subclasses of ``Layer`` in models that are to be made again."""
+        """The arguments, and the layers by their descriptions.
+
+        Returns:
+            A dict from names to values.
+
+        Raises:
+            ArgumentTypeError: for plain functions among the layers: use ``hf.layers.Lambda`` or subclasses of
+                ``Layer``.
+        """
         for layer in self.layers:
             if not isinstance(layer, Layer):
                 raise ArgumentTypeError(self.name, f"{layer!r} is no layer, and has no configuration.")

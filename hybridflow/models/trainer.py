@@ -84,14 +84,20 @@ class Trainer(_Base):
     ) -> None:
         """Say how the model is trained.
 
-        ``optimizer`` is one, or its name.  ``loss`` is a name, an object of ``hf.losses`` or a function of labels and
-        predictions; for several outputs a list or dict of them, whose sum counts, weighted by ``loss_weights``.
-        ``metrics`` is a list of names, objects and functions, for several outputs a list or dict of lists;
-        ``weighted_metrics`` heed the weights of samples.  ``run_eagerly`` does without compiling, so that a debugger
-        stops in each step.  Callbacks are told of every ``steps_per_execution``-th batch.  ``jit_compile`` is there for
-        programs that give it: steps are always compiled, unless they run eagerly.  With the policy "mixed_float16" the
-        optimizer becomes one that scales the loss (``hf.mixed_precision.LossScaleOptimizer``), unless
-        ``auto_scale_loss`` is False.
+        With the policy "mixed_float16" the optimizer becomes one that scales the loss:
+        ``hf.mixed_precision.LossScaleOptimizer``.
+
+        Args:
+            optimizer: one of ``hf.optimizers``, or its name.
+            loss: a name, an object of ``hf.losses`` or a function of labels and predictions; a list or dict of them
+                for several outputs.
+            loss_weights: the weight of each loss, whose sum counts.
+            metrics: a list of names, objects and functions; a list or dict of lists for several outputs.
+            weighted_metrics: metrics that heed the weights of samples.
+            run_eagerly: whether it runs without compiling, so that a debugger stops in each step.
+            steps_per_execution: of how many batches callbacks are told at once.
+            jit_compile: ignored: steps are always compiled, unless they run eagerly.
+            auto_scale_loss: whether the loss is scaled with the policy "mixed_float16".
         """
         if not isinstance(steps_per_execution, int) or steps_per_execution < 1:
             raise ArgumentError(self.name, f"steps_per_execution is {steps_per_execution!r}; it must be 1 or more.")
@@ -154,7 +160,16 @@ class Trainer(_Base):
         return [*trackers, *settings.metrics.labels, *layer_metrics]
 
     def compiled_loss(self, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-        """The loss of ``compile`` and of regularizers, as older ``train_step`` methods ask for it: ``compute_loss``."""
+        """The loss of ``compile`` and of regularizers, as older ``train_step`` methods ask for it.
+
+        Args:
+            y: labels: arrays, or None.
+            y_pred: predictions.
+            sample_weight: a weight for each sample, or None.
+
+        Returns:
+            A scalar: ``compute_loss``.
+        """
         return self.compute_loss(y=y, y_pred=y_pred, sample_weight=sample_weight)
 
     @property
@@ -175,10 +190,15 @@ class Trainer(_Base):
     # Steps, for subclasses to define as they like
 
     def train_step(self, data: Any) -> dict[str, Any]:
-        """One step of training for a batch ``(x, y, sample_weight)``, ``(x, y)``, or ``x`` where there is nothing else:
-        what is logged, by name.
+        """One step of training for a batch.
 
         This one computes predictions and their loss, has the optimizer apply its gradients, and updates the metrics.
+
+        Args:
+            data: a batch: ``(x, y, sample_weight)``, ``(x, y)``, or ``x``.
+
+        Returns:
+            What is logged, by name.
         """
         x, y, sample_weight = parts(data)
         with GradientTape() as tape:
@@ -191,20 +211,48 @@ class Trainer(_Base):
         return self._logs(x, y, y_pred, sample_weight, loss)
 
     def test_step(self, data: Any) -> dict[str, Any]:
-        """One step of ``evaluate``: what is logged, by name."""
+        """One step of ``evaluate`` for a batch.
+
+        Args:
+            data: a batch: ``(x, y, sample_weight)``, ``(x, y)``, or ``x``.
+
+        Returns:
+            What is logged, by name.
+        """
         x, y, sample_weight = parts(data)
         y_pred = self(x, training=False)
         loss = self.compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=False)
         return self._logs(x, y, y_pred, sample_weight, loss)
 
     def predict_step(self, data: Any) -> Any:
-        """One step of ``predict``: the outputs for a batch."""
+        """One step of ``predict`` for a batch.
+
+        Args:
+            data: a batch: ``(x, y, sample_weight)``, ``(x, y)``, or ``x``.
+
+        Returns:
+            The outputs.
+        """
         return self(parts(data).x, training=False)
 
     def compute_loss(
         self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
     ) -> Any:
-        """The loss of a batch: that of ``compile``, and ``losses``, those of regularizers and of ``add_loss``."""
+        """The loss of a batch: that of ``compile``, and those of regularizers and of ``add_loss``.
+
+        Args:
+            x: the inputs, or None.
+            y: the labels, or None.
+            y_pred: the predictions.
+            sample_weight: a weight for each sample, or None.
+            training: whether the model is being trained.
+
+        Returns:
+            A scalar.
+
+        Raises:
+            ArgumentError: where there is no loss.
+        """
         settings = self._settings
         more = self.losses
         losses: list[Any] = []
@@ -225,12 +273,26 @@ class Trainer(_Base):
     def compute_metrics(
         self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None
     ) -> dict[str, Any]:
-        """Update the metrics of ``compile``, and return the results of all."""
+        """Update the metrics of ``compile``.
+
+        Args:
+            x: the inputs, or None.
+            y: the labels, or None.
+            y_pred: the predictions.
+            sample_weight: a weight for each sample, or None.
+
+        Returns:
+            The results of all metrics, by name.
+        """
         self._settings.metrics.update(y, y_pred, sample_weight, self._output_names())
         return self.get_metrics_result()
 
     def get_metrics_result(self) -> dict[str, Any]:
-        """The results of all metrics by name."""
+        """The results of all metrics.
+
+        Returns:
+            A dict from names to tensors.
+        """
         settings = self._settings
         results: dict[str, Any] = {}
         for metric in [settings.tracker, *settings.trackers.values()]:
@@ -266,15 +328,41 @@ class Trainer(_Base):
         validation_batch_size: int | None = None,
         validation_freq: Any = 1,
     ) -> History:
-        """Train for ``epochs`` passes over the data; what was logged is returned, and is ``history`` too.
+        """Train the model on data, epoch by epoch.
 
-        The data are arrays (or lists and dicts of arrays) ``x`` and ``y``, cut into batches of ``batch_size`` rows (32
-        unless given) in a new order each epoch (``shuffle``); or ``x`` is a ``hf.data.Dataset``, a generator, a data
-        loader, or anything that can be iterated over and gives batches ``(x, y)`` or ``(x, y, sample_weight)``.
+        Arrays are cut into batches, in a new order each epoch.  A ``hf.data.Dataset``, a generator, a data loader, or
+        anything else that can be iterated over gives batches ``(x, y)`` or ``(x, y, sample_weight)``.
 
-        ``validation_data`` is ``(x, y)`` or such a dataset; ``validation_split`` takes that share of the last rows.
-        ``class_weight`` weighs samples by their class.  ``verbose``: 0 says nothing, 1 draws a bar, 2 prints a line for
-        each epoch; "auto" is 1 on a terminal and 2 elsewhere.  Raises ArgumentError before ``compile``.
+        Args:
+            x: inputs: an array, lists and dicts of arrays, or what gives batches.
+            y: labels: arrays, or None where ``x`` gives batches.
+            batch_size: the number of rows of a batch, 32 unless given.
+            epochs: the number of the last epoch.
+            verbose: 0 says nothing, 1 draws a bar, 2 prints a line for each epoch; "auto" is 1 on a terminal and 2
+                elsewhere.
+            callbacks: a list of ``hf.callbacks``, or None.
+            validation_split: the share of the last rows that is kept for validation.
+            validation_data: ``(x, y)``, ``(x, y, sample_weight)``, or what gives batches; or None.
+            shuffle: whether arrays are in a new order each epoch.
+            class_weight: a weight for each class number, or None.
+            sample_weight: a weight for each sample, or None.
+            initial_epoch: the number of the first epoch, from 0.
+            steps_per_epoch: the number of batches of an epoch; all unless given.
+            validation_steps: the number of batches of a validation; all unless given.
+            validation_batch_size: the number of rows of a batch of validation; ``batch_size`` unless given.
+            validation_freq: after how many epochs there is a validation, or a list of epochs, from 1.
+
+        Returns:
+            What was logged, which is ``history`` too.
+
+        Raises:
+            ArgumentError: before ``compile``.
+
+        >>> model = hf.Sequential([hf.layers.Dense(1)])
+        >>> model.compile("sgd", "mse")
+        >>> history = model.fit(hf.ones((8, 2)), hf.zeros((8, 1)), epochs=2, verbose=0)
+        >>> sorted(history.history), history.epoch
+        (['loss'], [0, 1])
         """
         settings = self._settings
         epochs, initial_epoch = at_least("fit", "epochs", epochs, 0), at_least("fit", "initial_epoch", initial_epoch, 0)
@@ -395,8 +483,21 @@ class Trainer(_Base):
         callbacks: Any = None,
         return_dict: bool = False,
     ) -> Any:
-        """The loss and the metrics of data, which are given as to ``fit``: one number, a list of them in the order of
-        ``metrics_names``, or a dict."""
+        """The loss and the metrics of data, which are given as to ``fit``.
+
+        Args:
+            x: inputs: an array, lists and dicts of arrays, or a dataset or generator of batches.
+            y: labels: arrays, or None.
+            batch_size: the number of rows of a batch; 32 unless given. None for batches of a dataset.
+            verbose: 0 is silent, 1 shows a bar, 2 a line; "auto" chooses.
+            sample_weight: a weight for each sample, or None.
+            steps: the number of batches; all unless given.
+            callbacks: a list of ``hf.callbacks``, or None.
+            return_dict: whether a dict by name is returned.
+
+        Returns:
+            A number, a list of numbers in the order of ``metrics_names``, or a dict by name.
+        """
         source = feed("evaluate", x, y, sample_weight, batch_size=batch_size, steps=steps, once=True)
         callback_list = CallbackList(
             callbacks, self, verbose, {"steps": source.steps, "verbose": verbose}, history=False
@@ -438,7 +539,18 @@ class Trainer(_Base):
         steps: int | None = None,
         callbacks: Any = None,
     ) -> Any:
-        """The outputs for all inputs, batch by batch, as NumPy arrays."""
+        """The outputs for all inputs, batch by batch.
+
+        Args:
+            x: inputs: an array, lists and dicts of arrays, or a dataset or generator of batches.
+            batch_size: the number of rows of a batch; 32 unless given. None for batches of a dataset.
+            verbose: 0 is silent, 1 shows a bar, 2 a line; "auto" chooses.
+            steps: the number of batches; all unless given.
+            callbacks: a list of ``hf.callbacks``, or None.
+
+        Returns:
+            NumPy arrays in the structure of the outputs.
+        """
         source = feed("predict", x, batch_size=batch_size, steps=steps, once=True)
         callback_list = CallbackList(
             callbacks, self, verbose, {"steps": source.steps, "verbose": verbose}, history=False
@@ -492,12 +604,33 @@ class Trainer(_Base):
         class_weight: Mapping[int, float] | None = None,
         return_dict: bool = False,
     ) -> Any:
-        """Train on one batch, and return what is logged of it."""
+        """Train on one batch.
+
+        Args:
+            x: inputs: an array, lists and dicts of arrays, or a dataset or generator of batches.
+            y: labels: arrays, or None.
+            sample_weight: a weight for each sample, or None.
+            class_weight: a weight for each class number, or None.
+            return_dict: whether a dict by name is returned.
+
+        Returns:
+            What is logged of it: a number, a list of numbers, or a dict by name.
+        """
         source = feed("train_on_batch", x, y, sample_weight, batch_size=2**62, class_weight=class_weight)
         return self._one(source, self._settings.train_step, return_dict)
 
     def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False) -> Any:
-        """Evaluate one batch, and return what is logged of it."""
+        """Evaluate one batch.
+
+        Args:
+            x: inputs: an array, lists and dicts of arrays, or a dataset or generator of batches.
+            y: labels: arrays, or None.
+            sample_weight: a weight for each sample, or None.
+            return_dict: whether a dict by name is returned.
+
+        Returns:
+            What is logged of it: a number, a list of numbers, or a dict by name.
+        """
         source = feed("test_on_batch", x, y, sample_weight, batch_size=2**62)
         return self._one(source, self._settings.test_step, return_dict)
 
@@ -508,7 +641,14 @@ class Trainer(_Base):
         return logs if return_dict else values[0] if len(values) == 1 else values
 
     def predict_on_batch(self, x: Any) -> Any:
-        """The outputs for one batch, as NumPy arrays."""
+        """The outputs for one batch.
+
+        Args:
+            x: inputs: an array, lists and dicts of arrays, or a dataset or generator of batches.
+
+        Returns:
+            NumPy arrays in the structure of the outputs.
+        """
         leaves, structure = pytree.flatten(self._predictor()(x))
         return pytree.unflatten(structure, [leaf.numpy() for leaf in leaves])
 

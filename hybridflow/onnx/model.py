@@ -144,7 +144,11 @@ class OnnxModel(Module):
         return spec.dtype
 
     def text(self) -> str:
-        """The nodes of the file as text, a line for each."""
+        """The nodes of the file as text, a line for each.
+
+        Returns:
+            A text.
+        """
         lines = [f"graph {self._graph.name or '?'} ({self.path})"]
         lines += [f"  input {name}: {spec}" for name, spec in zip(self.input_names, self.signature)]
         lines += _lines(self._graph, "  ")

@@ -74,7 +74,14 @@ class LossScaleOptimizer(Optimizer):
             self.step_counter = Variable(0, trainable=False, dtype=dtypes.int64, name="step_counter")
 
     def scale_loss(self, loss: Any) -> Tensor:
-        """The loss times the present factor: what gradients are to be taken of."""
+        """The loss times the present factor: what gradients are to be taken of.
+
+        Args:
+            loss: a scalar.
+
+        Returns:
+            A scalar.
+        """
         return multiply(self.inner_optimizer.scale_loss(loss), self.dynamic_scale)
 
     def named_state(self) -> dict[str, Variable]:
@@ -110,15 +117,34 @@ class LossScaleOptimizer(Optimizer):
     def exclude_from_weight_decay(
         self, var_list: Iterable[Variable] | None = None, var_names: Iterable[str] | None = None
     ) -> None:
-        """As of the inner optimizer."""
+        """Name variables that weight decay leaves alone, as of the inner optimizer.
+
+        Args:
+            var_list: the variables, or None.
+            var_names: texts that their names contain, or None.
+
+        Raises:
+            ArgumentError: once there was an update.
+        """
         self.inner_optimizer.exclude_from_weight_decay(var_list, var_names)
 
     def has_trained(self, variable: Variable) -> bool:
-        """As of the inner optimizer."""
+        """Whether the inner optimizer has state for a variable.
+
+        Args:
+            variable: the variable.
+
+        Returns:
+            True or False.
+        """
         return self.inner_optimizer.has_trained(variable)
 
     def finalize_variable_values(self, var_list: Iterable[Variable]) -> None:
-        """As of the inner optimizer."""
+        """Make the averages of the inner optimizer, if it has them, the variables' values.
+
+        Args:
+            var_list: the variables.
+        """
         self.inner_optimizer.finalize_variable_values(var_list)
 
     def get_config(self) -> dict[str, Any]:
@@ -131,7 +157,14 @@ class LossScaleOptimizer(Optimizer):
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
-        """An instance with the arguments that ``get_config`` returned, without its state."""
+        """An instance with the arguments that ``get_config`` returned, without its state.
+
+        Args:
+            config: what ``get_config`` returned.
+
+        Returns:
+            A new optimizer.
+        """
         inner = described_of(Optimizer, config["inner_optimizer"], "optimizers")
         return cls(**{**config, "inner_optimizer": inner})
 

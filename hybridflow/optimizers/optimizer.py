@@ -218,7 +218,11 @@ class Optimizer(Configured):
         ]
 
     def named_state(self) -> dict[str, Variable]:
-        """The state that belongs to no variable, by name."""
+        """The state that belongs to no variable.
+
+        Returns:
+            A dict from names to variables.
+        """
         rate = {"learning_rate": self._rate} if isinstance(self._rate, Variable) else {}
         return {"iterations": self._calls} | rate
 
@@ -226,6 +230,9 @@ class Optimizer(Configured):
         """Make the state of variables that have none yet; ``apply`` does it for those that it meets.
 
         A variable made while a function is traced starts there from nothing that is traced, so any trace may do it.
+
+        Args:
+            variables: the variables.
         """
         new = {id(v): v for v in variables if id(v) not in self._state.slots}
         with suspended():
@@ -265,7 +272,13 @@ class Optimizer(Configured):
     ) -> Variable:
         """State of a variable's shape, as Keras's optimizers make it in their ``build``: see ``add_slot``.
 
-        ``initializer`` is anything that ``hf.initializers.get`` takes.  Without a ``name`` slots are numbered.
+        Args:
+            reference_variable: the variable.
+            name: the name of the state; by default it is numbered.
+            initializer: anything that ``hf.initializers.get`` takes, which makes its first value.
+
+        Returns:
+            The state, a variable.
         """
         start = initializers.get(initializer)
         with suspended():
@@ -283,12 +296,25 @@ class Optimizer(Configured):
     _is_elementwise = False  # whether ``update_step`` of the class computes each element from the same one of others
 
     def create_slots(self, variable: Variable) -> None:
-        """For subclasses: make the state of a variable, by ``add_slot``."""
+        """For subclasses: make the state of a variable, by ``add_slot``.
+
+        Args:
+            variable: a variable that is trained.
+        """
 
     def add_slot(self, variable: Variable, name: str, initializer: Any = "zeros") -> Variable:
         """State of the variable's shape, and its dtype or float32 if that is narrower.
 
-        It starts from ``"zeros"``, a number, or a tensor or variable, whose shape it then has.
+        Args:
+            variable: a variable that is trained.
+            name: the name of the state.
+            initializer: what it starts from: "zeros", a number, or a tensor or variable, whose shape it then has.
+
+        Returns:
+            The state, a variable.
+
+        Raises:
+            ArgumentError: for another text.
         """
         dtype = _computed(variable.dtype)
         if isinstance(initializer, str):
@@ -304,7 +330,18 @@ class Optimizer(Configured):
         return slot
 
     def get_slot(self, variable: Variable, name: str) -> Variable:
-        """State that ``add_slot`` made.  Raises ArgumentError where there is none of that name."""
+        """State that ``add_slot`` made.
+
+        Args:
+            variable: a variable that is trained.
+            name: the name of the state.
+
+        Returns:
+            The state, a variable.
+
+        Raises:
+            ArgumentError: where there is none of that name.
+        """
         try:
             return self._state.slots[id(variable)][name]
         except KeyError:
@@ -313,22 +350,46 @@ class Optimizer(Configured):
             ) from None
 
     def has_trained(self, variable: Variable) -> bool:
-        """Whether there is state for this variable: it was among those of ``build`` or of an update."""
+        """Whether there is state for this variable: it was among those of ``build`` or of an update.
+
+        Args:
+            variable: a variable that is trained.
+
+        Returns:
+            True or False.
+        """
         return id(variable) in self._state.slots
 
     # Updates
 
     def scale_loss(self, loss: Any) -> Tensor:
-        """What gradients are to be taken of: the loss, times ``loss_scale_factor`` if that is given; see also
-        ``hf.mixed_precision.LossScaleOptimizer``."""
+        """What gradients are to be taken of: the loss, times ``loss_scale_factor`` if that is given.
+
+        Args:
+            loss: a scalar.
+
+        Returns:
+            A scalar.
+        """
         return loss if self.loss_scale_factor is None else multiply(loss, self.loss_scale_factor)
 
     @entered
     def apply_gradients(self, grads_and_vars: Iterable[tuple[Any, Variable]]) -> None:
-        """Update variables, given pairs of a gradient and its variable.
+        """Update variables by gradients.  A pair with None as gradient is left out, with a warning.
 
-        A pair with None as gradient is left out, with a warning.  Raises GradientError if all are None, ArgumentError
-        for a variable that comes twice, ShapeError and DTypeError where a gradient is not like its variable.
+        Args:
+            grads_and_vars: pairs of a gradient and its variable.
+
+        Raises:
+            GradientError: if all gradients are None.
+            ArgumentError: for a variable that comes twice.
+            ShapeError: where a gradient has not the shape of its variable.
+            DTypeError: where a gradient or its variable holds no floats.
+
+        >>> w = hf.Variable([1.0, 2.0])
+        >>> hf.optimizers.SGD(0.5).apply_gradients([(hf.ones(2), w)])
+        >>> w.numpy().tolist()
+        [0.5, 1.5]
         """
         pairs = [tuple(pair) for pair in grads_and_vars]
         if any(len(pair) != 2 for pair in pairs):
@@ -337,7 +398,16 @@ class Optimizer(Configured):
 
     @entered
     def apply(self, gradients: Sequence[Any], variables: Sequence[Variable] | None = None) -> None:
-        """Update ``variables`` (if they are not given, those of ``build``) by gradients; see ``apply_gradients``."""
+        """Update variables by gradients: see ``apply_gradients``.
+
+        Args:
+            gradients: a gradient for each variable, or None for one that is left out.
+            variables: the variables; by default those of ``build``.
+
+        Raises:
+            ArgumentError: where there are not as many gradients as variables.
+            GradientError: if all gradients are None.
+        """
         chosen = self._state.trained if variables is None else list(variables)
         if len(gradients) != len(chosen):
             raise ArgumentError(
@@ -347,8 +417,21 @@ class Optimizer(Configured):
 
     @entered
     def minimize(self, loss: Any, var_list: Sequence[Variable], tape: GradientTape | None = None) -> None:
-        """Differentiate ``loss`` with respect to ``var_list`` and update; it is a function without arguments, which
-        ``tape`` records if it is given, or a tensor that ``tape`` has recorded."""
+        """Differentiate a loss and update variables.
+
+        Args:
+            loss: a function without arguments, or a tensor that ``tape`` has recorded.
+            var_list: a list of variables.
+            tape: the tape that records the loss; by default a new one.
+
+        Raises:
+            ArgumentTypeError: for a variable in the place of a list, or a tensor without its tape.
+
+        >>> w = hf.Variable(2.0)
+        >>> hf.optimizers.SGD(0.5).minimize(lambda: w * w, [w])
+        >>> w.numpy().item()
+        0.0
+        """
         if isinstance(var_list, Variable):
             raise ArgumentTypeError(type(self).__name__, "var_list is a variable; give a list of variables.")
         if callable(loss):
@@ -490,6 +573,14 @@ class Optimizer(Configured):
         """For subclasses: update one variable and its slots, by ``assign``, ``assign_add`` and ``assign_sub``.
 
         Gradient and learning rate have the variable's dtype, or float32 if that is narrower.
+
+        Args:
+            gradient: its gradient.
+            variable: a variable that is trained.
+            learning_rate: the learning rate, a scalar.
+
+        Raises:
+            NotImplementedError: where a subclass has to define it.
         """
         raise NotImplementedError(f"{type(self).__name__} has to define update_step(gradient, variable, learning_rate)")
 
@@ -497,6 +588,14 @@ class Optimizer(Configured):
         """What ``update_step`` does, where it changes nothing but rows whose gradient is not 0.
 
         A class defines it beside its ``update_step``.
+
+        Args:
+            rows: the rows of its gradient that are not 0.
+            variable: a variable that is trained.
+            learning_rate: the learning rate, a scalar.
+
+        Raises:
+            NotImplementedError: where a class updates no single rows.
         """
         raise NotImplementedError(f"{type(self).__name__} does not update single rows")
 
@@ -506,22 +605,45 @@ class Optimizer(Configured):
         return "update_rows" in vars(owner) and owner is not Optimizer
 
     def assign(self, variable: Variable, value: Any) -> None:
-        """Set a variable or a slot, rounded to its dtype."""
+        """Set a variable or a slot, rounded to its dtype.
+
+        Args:
+            variable: a variable or a slot.
+            value: its new value.
+        """
         variable.assign(cast(as_tensor(value, type(self).__name__), variable.dtype))
 
     def assign_add(self, variable: Variable, delta: Any) -> None:
-        """Add to a variable or a slot, rounded once."""
+        """Add to a variable or a slot, rounded once.
+
+        Args:
+            variable: a variable or a slot.
+            delta: what is added.
+        """
         self.assign(variable, variable + delta)
 
     def assign_sub(self, variable: Variable, delta: Any) -> None:
-        """Subtract from a variable or a slot, rounded once."""
+        """Subtract from a variable or a slot, rounded once.
+
+        Args:
+            variable: a variable or a slot.
+            delta: what is subtracted.
+        """
         self.assign(variable, variable - delta)
 
     def with_state(
         self, calls: Variable, slots: Iterable[tuple[Variable, dict[str, Variable]]], rate: Rate | None = None
     ) -> Self:
-        """One that does the same over state held elsewhere: the number of ``calls``, and for each variable its slots
-        by name; with another learning rate, if it is given."""
+        """One that does the same over state held elsewhere.
+
+        Args:
+            calls: the number of updates, an integer variable.
+            slots: pairs of a variable and its slots by name.
+            rate: another learning rate, or None.
+
+        Returns:
+            A new optimizer.
+        """
         again = copy.copy(self)
         pairs = list(slots)
         again._state = _State(
@@ -547,9 +669,14 @@ class Optimizer(Configured):
     def exclude_from_weight_decay(
         self, var_list: Iterable[Variable] | None = None, var_names: Iterable[str] | None = None
     ) -> None:
-        """Name variables that weight decay leaves alone: themselves, or texts that their names contain.
+        """Name variables that weight decay leaves alone.
 
-        Raises ArgumentError once there was an update.
+        Args:
+            var_list: the variables, or None.
+            var_names: texts that their names contain, or None.
+
+        Raises:
+            ArgumentError: once there was an update.
         """
         if self._state.trained:
             raise ArgumentError(type(self).__name__, "exclude_from_weight_decay comes before the first update.")
@@ -576,7 +703,11 @@ class Optimizer(Configured):
                 self.assign(variable, where(equal(remainder(done, every), 0), value, variable))
 
     def finalize_variable_values(self, var_list: Iterable[Variable]) -> None:
-        """With ``use_ema``, make the averages the variables' values: the end of training."""
+        """With ``use_ema``, make the averages the variables' values: the end of training.
+
+        Args:
+            var_list: the variables.
+        """
         if self.use_ema:
             for variable in var_list:
                 self.assign(variable, self.get_slot(variable, "average"))
@@ -584,7 +715,11 @@ class Optimizer(Configured):
     # Configuration
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments that make another one like this: numbers, texts, None, and a schedule as one dict of these."""
+        """The arguments that make another one like this.
+
+        Returns:
+            A dict of numbers, texts and None; of a schedule a dict of these.
+        """
         rate: Any = self._rate.item() if isinstance(self._rate, Variable) else self._rate
         if isinstance(rate, LearningRateSchedule):
             rate = description(rate)
@@ -604,7 +739,14 @@ class Optimizer(Configured):
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
-        """An instance with the arguments that ``get_config`` returned, without its state."""
+        """An instance with the arguments that ``get_config`` returned, without its state.
+
+        Args:
+            config: what ``get_config`` returned.
+
+        Returns:
+            A new optimizer.
+        """
         arguments = dict(config)
         rate = arguments.get("learning_rate")
         if isinstance(rate, dict):

@@ -292,7 +292,15 @@ class SavedFunction(Function[..., Any]):
         return CallRequest(leaves, Key(structure, self.programs[number].keys))
 
     def inline(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Apply the ops of the program for these arguments: into the trace that is going on, or eagerly."""
+        """Apply the ops of the program for these arguments: into the trace that is going on, or eagerly.
+
+        Args:
+            args: the arguments.
+            kwargs: the keyword arguments.
+
+        Returns:
+            The result of the call.
+        """
         leaves, number = self._matched(*self._bound(args, kwargs))
         return self.concretes[number].inline_leaves(leaves)
 

@@ -101,7 +101,11 @@ class Application:
         self._beside: list[Callable[[], None]] = []
 
     def stop_first(self, stop: Callable[[], None]) -> None:
-        """Have something stop before the models do, when the application ends: another way to ask them."""
+        """Have something stop before the models do, when the application ends: another way to ask them.
+
+        Args:
+            stop: a function without arguments.
+        """
         self._beside.append(stop)
 
     def __repr__(self) -> str:
@@ -172,7 +176,14 @@ class Application:
         raise RequestError(404, f"there is nothing at {method} {scope['path']!r:.80}.")
 
     def described(self, path: list[str]) -> Any:
-        """What is answered to GET behind /v2."""
+        """What is answered to GET behind /v2.
+
+        Args:
+            path: the parts of the address.
+
+        Returns:
+            What is sent as JSON.
+        """
         if not path:
             extensions = ["binary_tensor_data", "model_repository"]
             return {"name": "hybridflow", "version": _version(), "extensions": extensions}
@@ -259,7 +270,16 @@ class Application:
         return 200, headers, text
 
     def submit(self, served: Served, version: str | None, arrays: Any) -> tuple[Served, Future[list[Any]]]:
-        """Hand in a request: to what was found for it, or to what has replaced that a moment ago."""
+        """Hand in a request: to the model that was found for it, or to that which has just replaced it.
+
+        Args:
+            served: the model.
+            version: the version that was asked for, or None.
+            arrays: the inputs.
+
+        Returns:
+            The model that answers, and a future of its outputs.
+        """
         try:
             return served, served.batcher.submit(arrays)
         except RequestError:
@@ -272,7 +292,12 @@ class Application:
             return current, current.batcher.submit(arrays)
 
     def count(self, name: str, code: int) -> None:
-        """Note that a request for a model was answered so."""
+        """Note that a request for a model was answered.
+
+        Args:
+            name: the name of the model.
+            code: the HTTP status of the answer.
+        """
         known = name if name in self.repository.names else "unknown"
         self.metrics.add("hf_requests_total", model=known, code=str(code))
 

@@ -43,14 +43,29 @@ class Client:
         return f"<Client of {self._url}>"
 
     def metadata(self, model: str, version: str | None = None) -> dict[str, Any]:
-        """What a model takes and returns, as the server describes it."""
+        """What a model takes and returns, as the server describes it.
+
+        Args:
+            model: the name of the model.
+            version: its version; by default the server's choice.
+
+        Returns:
+            The server's answer as a dict.
+
+        Raises:
+            OSError: where the server does not answer.
+        """
         key = model, version
         if key not in self._known:
             self._known[key] = json.loads(self._ask("GET", _address(model, version))[1])
         return self._known[key]
 
     def is_ready(self) -> bool:
-        """Whether the server answers for all of its models."""
+        """Whether the server answers for all of its models.
+
+        Returns:
+            True or False.
+        """
         try:
             self._ask("GET", "/v2/health/ready")
         except (OSError, HybridflowError):

@@ -124,11 +124,25 @@ class SparseBase:
         return self.replaced(new)
 
     def astype(self, dtype: DTypeLike) -> Any:
-        """The tensor with its values converted to a dtype."""
+        """The tensor with its values converted to a dtype.
+
+        Args:
+            dtype: the dtype.
+
+        Returns:
+            A sparse tensor of the same places.
+        """
         return self.replaced(cast(self.values, to_dtype(dtype, "astype")))
 
     def replaced(self, values: Tensor) -> Any:
-        """The same without a look at the values."""
+        """The tensor with other values at the same places, which are not looked at.
+
+        Args:
+            values: a tensor with as many values.
+
+        Returns:
+            A sparse tensor.
+        """
         parts: Any = self
         return made(
             type(self), **{f.name: getattr(self, f.name) for f in dataclasses.fields(parts)} | {"values": values}
@@ -301,11 +315,25 @@ class COO(SparseBase):
         return self.shape
 
     def coordinate(self, axis: int) -> Tensor:
-        """The coordinates of entries along an axis."""
+        """The coordinates of entries along an axis.
+
+        Args:
+            axis: the axis.
+
+        Returns:
+            An integer tensor [entries].
+        """
         return getitem(self.coords, axis)
 
     def positions(self, axes: Sequence[int]) -> Tensor:
-        """The row-major position of each entry along some axes."""
+        """The row-major position of each entry along some axes.
+
+        Args:
+            axes: the axes.
+
+        Returns:
+            An int64 tensor [entries].
+        """
         at = filled(0, default_int, self.values.shape, "sparse")
         for axis in axes:
             at = at * self.shape[axis] + cast(self.coordinate(axis), default_int)
@@ -331,7 +359,11 @@ class COO(SparseBase):
         return reshape_to(cast(flat, dtypes.bool_) if is_bool else flat, self.shape)
 
     def to_coo(self) -> COO:
-        """The tensor itself."""
+        """The tensor itself.
+
+        Returns:
+            This tensor.
+        """
         return self
 
     def to_csr(self) -> CSR:
@@ -445,7 +477,14 @@ class COO(SparseBase):
         return result
 
     def to_scipy(self) -> Any:
-        """The matrix as ``scipy.sparse.coo_array``."""
+        """The matrix as ``scipy.sparse.coo_array``.
+
+        Returns:
+            A matrix of SciPy's.
+
+        Raises:
+            ArgumentError: where SciPy is not installed.
+        """
         return _scipy("coo_array")((self.values.numpy(), tuple(self.coords.numpy())), shape=self.shape)
 
 
@@ -512,15 +551,27 @@ class CSR(SparseBase):
         return result
 
     def to_csr(self) -> CSR:
-        """The matrix itself."""
+        """The matrix itself.
+
+        Returns:
+            This matrix.
+        """
         return self
 
     def to_dense(self) -> Tensor:
-        """The dense matrix, in which entries at one place are added up."""
+        """The dense matrix, in which entries at one place are added up.
+
+        Returns:
+            A tensor of the same shape.
+        """
         return self.to_coo().to_dense()
 
     def coalesce(self) -> CSR:
-        """Columns of rows in order, entries at one place added up; not in compiled functions."""
+        """Columns of rows in order, entries at one place added up; not in compiled functions.
+
+        Returns:
+            A matrix of the same values.
+        """
         return self.to_coo().coalesce().to_csr()
 
     def transpose(self) -> CSR:
@@ -545,7 +596,15 @@ class CSR(SparseBase):
         return self.transpose()
 
     def sum(self, axis: object = None, keepdims: bool = False) -> Tensor:
-        """The sums of elements along axes, as a dense tensor: see ``COO.sum``."""
+        """The sums of elements along axes, as a dense tensor: see ``COO.sum``.
+
+        Args:
+            axis: an axis, a tuple of axes, or None for all.
+            keepdims: whether reduced axes are kept with size 1.
+
+        Returns:
+            A tensor without the axes.
+        """
         return self.to_coo().sum(axis, keepdims)
 
     def __getitem__(self, key: object) -> CSR:
@@ -580,6 +639,13 @@ class CSR(SparseBase):
         return (self.to_coo() + other).to_csr()
 
     def to_scipy(self) -> Any:
-        """The matrix as ``scipy.sparse.csr_array``."""
+        """The matrix as ``scipy.sparse.csr_array``.
+
+        Returns:
+            A matrix of SciPy's.
+
+        Raises:
+            ArgumentError: where SciPy is not installed.
+        """
         parts = self.values.numpy(), self.indices.numpy(), self.indptr.numpy()
         return _scipy("csr_array")(parts, shape=self.shape)

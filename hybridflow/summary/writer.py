@@ -61,11 +61,22 @@ class SummaryWriter:
         self._is_closed = False
 
     def as_default(self, step: ArrayLike | None = None) -> _Within:
-        """A block in which summaries go to this writer, at ``step`` if that is given."""
+        """A block in which summaries go to this writer.
+
+        Args:
+            step: the step of the summaries in it, or None.
+
+        Returns:
+            A context manager.
+        """
         return _Within(writer=self, **({} if step is None else {"step": step}))
 
     def set_as_default(self, step: ArrayLike | None = None) -> None:
-        """Let summaries go to this writer from here on."""
+        """Let summaries go to this writer from here on.
+
+        Args:
+            step: the step of the summaries from here on, or None.
+        """
         self.as_default(step).__enter__()
 
     def init(self) -> None:
@@ -73,7 +84,14 @@ class SummaryWriter:
         self.file()
 
     def file(self) -> EventFile:
-        """The file.  Raises ArgumentError once the writer is closed."""
+        """The file that is written.
+
+        Returns:
+            The file.
+
+        Raises:
+            ArgumentError: once the writer is closed.
+        """
         if self._is_closed:
             raise ArgumentError("summary", f"the writer of {self.logdir!r} is closed.")
         if self._file is None:

@@ -51,15 +51,46 @@ class Weights(Mapping[str, Tensor]):
         self._entries = dict(entries)
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """The shape of an array, which is not read for it.  Raises KeyError for a name that the file lacks."""
+        """The shape of an array, which is not read for it.
+
+        Args:
+            name: the name of the array.
+
+        Returns:
+            A tuple of ints.
+
+        Raises:
+            KeyError: for a name that the file lacks.
+        """
         return self._entries[name].shape
 
     def dtype(self, name: str) -> np.dtype[Any]:
-        """The dtype of an array.  Raises KeyError for a name that the file lacks."""
+        """The dtype of an array.
+
+        Args:
+            name: the name of the array.
+
+        Returns:
+            A dtype of NumPy's.
+
+        Raises:
+            KeyError: for a name that the file lacks.
+        """
         return self._entries[name].dtype
 
     def numpy(self, name: str) -> np.ndarray:
-        """An array of NumPy's.  Raises KeyError for a name that the file lacks, CheckpointError where it is damaged."""
+        """An array of the file.
+
+        Args:
+            name: the name of the array.
+
+        Returns:
+            An array of NumPy's.
+
+        Raises:
+            KeyError: for a name that the file lacks.
+            CheckpointError: where it is damaged.
+        """
         entry = self._entries[name]
         with reading(CheckpointError, STAGE, self.path):
             array = entry.read()
@@ -68,7 +99,14 @@ class Weights(Mapping[str, Tensor]):
         return array
 
     def renamed(self, names: Mapping[str, str]) -> Weights:
-        """The same arrays by other names: ``names`` has the new one for each that is kept."""
+        """The same arrays by other names.
+
+        Args:
+            names: a dict from the names that are kept to their new ones.
+
+        Returns:
+            The arrays by their new names.
+        """
         return Weights(self.path, self.format, {new: self._entries[old] for old, new in names.items()})
 
     def __getitem__(self, name: str) -> Tensor:

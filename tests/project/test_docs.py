@@ -119,8 +119,61 @@ def test_types_of_every_public_name_can_be_asked_for() -> None:
             typing.get_type_hints(one)
 
 
-def sections_of(name: str) -> dict[str, str]:
-    text = inspect.getdoc(PUBLIC[name]) or ""
+def methods() -> Iterator[tuple[str, str, inspect.Signature]]:
+    """The public methods of public classes, each once, what it says and what it takes; not other libraries'."""
+    seen = set()
+    for name, cls in PUBLIC.items():
+        for method in dir(cls) if inspect.isclass(cls) else ():
+            raw = inspect.getattr_static(cls, method)
+            function = raw.__func__ if isinstance(raw, (classmethod, staticmethod)) else raw
+            if method.startswith("_") or not inspect.isfunction(function) or function in seen:
+                continue
+            seen.add(function)
+            module = function.__module__
+            if module.startswith("hybridflow") and not module.startswith("hybridflow.compat"):
+                signature = inspect.signature(function)
+                taken = list(signature.parameters.values())[not isinstance(raw, staticmethod) :]
+                said = [vars(base)[method].__doc__ for base in cls.__mro__ if method in vars(base)]
+                text = inspect.cleandoc(next(filter(None, said), ""))
+                yield f"{name}.{method}", text, signature.replace(parameters=taken)
+
+
+METHODS = {name: (text, signature) for name, text, signature in methods()}
+
+
+@pytest.mark.code
+def test_every_public_method_says_what_it_takes_and_gives() -> None:
+    """As functions do; an override without a docstring has that of the method that it overrides."""
+    wrong = []
+    for name, (text, signature) in METHODS.items():
+        sections = sections_of(text)
+        gives = signature.return_annotation not in ("None", None, "NoReturn")
+        errors = entries(sections.get("Raises", ""))
+        is_complete = (
+            text[:1].isalpha()
+            and entries(sections.get("Args", "")) == list(signature.parameters)
+            and (not gives or "Returns" in sections)
+            and all(hasattr(hf.errors, error) or hasattr(builtins, error) for error in errors)
+        )
+        if not is_complete or long_sentences(text):
+            wrong.append(name)
+    assert wrong == []
+
+
+@pytest.mark.code
+def test_examples_of_public_methods_are_true() -> None:
+    said: list[str] = []
+    for name, (text, _) in METHODS.items():
+        test = doctest.DocTestParser().get_doctest(text, {"hf": hf, "np": np}, f"hf.{name}", None, None)
+        doctest.DocTestRunner(verbose=False).run(test, out=said.append)
+    assert "".join(said) == ""
+
+
+def said_of(name: str) -> str:
+    return inspect.getdoc(PUBLIC[name]) or ""
+
+
+def sections_of(text: str) -> dict[str, str]:
     return dict(re.findall(r"^(Args|Returns|Raises):\n((?:    .*\n?)+)", text, re.MULTILINE))
 
 
@@ -133,7 +186,7 @@ def entries(section: str) -> list[str]:
 @pytest.mark.parametrize("name", PUBLIC)
 def test_every_public_name_says_what_it_takes_and_gives(name: str) -> None:
     """Sections in Google's style, with an entry for each parameter; errors are those of hybridflow or Python's own."""
-    sections = sections_of(name)
+    sections = sections_of(said_of(name))
     assert entries(sections.get("Args", "")) == parameters(PUBLIC[name])
     assert inspect.isclass(PUBLIC[name]) or "Returns" in sections
     for error in entries(sections.get("Raises", "")):
@@ -152,9 +205,13 @@ def parameters(value: Any) -> list[str]:
 @pytest.mark.parametrize("name", PUBLIC)
 def test_sentences_of_docstrings_are_short(name: str) -> None:
     """The first one stands alone: it is what the reference's overview and an editor's tooltip show."""
-    text = re.sub(r"^(Args|Returns|Raises):$", "", (inspect.getdoc(PUBLIC[name]) or "").split(">>>")[0], flags=re.M)
+    assert said_of(name)[:1].isalpha(), "it begins with the field's term, not with a formula"
+    assert long_sentences(said_of(name)) == []
+
+
+def long_sentences(text: str) -> list[str]:
+    text = re.sub(r"^(Args|Returns|Raises):$", "", text.split(">>>")[0], flags=re.M)
     paragraphs = [" ".join(part.split()) for part in re.split(r"\n\s*\n|\n(?=    \*{0,2}\w+: )", text)]
-    assert paragraphs[0][0].isalpha(), "it begins with the field's term, not with a formula"
-    assert len(re.split(r"(?<=[.!?])\s", paragraphs[0])[0].split()) <= 25
-    sentences = [sentence for part in paragraphs for sentence in re.split(r"(?<=[.:;!?])\s", part)]
-    assert [sentence for sentence in sentences if len(sentence.split()) > 25] == []
+    sentences = [*re.split(r"(?<=[.!?])\s", paragraphs[0])[:1]]
+    sentences += [sentence for part in paragraphs for sentence in re.split(r"(?<=[.:;!?])\s", part)]
+    return [sentence for sentence in sentences if len(sentence.split()) > 25]

@@ -34,7 +34,18 @@ class Decoder(Pretrained):
     _compiled: Any = None
 
     def start(self, batch: int = 1, places: int | None = None) -> Cache:
-        """An empty cache for so many rows, with room for ``places`` steps: all that the model can see by default."""
+        """An empty cache for so many rows, with room for ``places`` steps: all that the model can see by default.
+
+        Args:
+            batch: the number of rows.
+            places: the number of positions that the cache has room for; by default all of the model's.
+
+        Returns:
+            A cache of float32 zeros, [batch, heads, places, width] for each layer.
+
+        Raises:
+            ArgumentError: for places that the model does not have.
+        """
         layers, count, width = self._cache_shape
         places = self._positions if places is None else places
         if not isinstance(places, (int, np.integer)) or not 1 <= places <= self._positions:
@@ -65,6 +76,19 @@ class Decoder(Pretrained):
         """The likeliest ``count`` tokens after each row of ``tokens``, one after another.
 
         With ``end`` it stops where all rows have that token; rows that had it before go on with it.
+
+        Args:
+            tokens: integers [batch, steps].
+            count: the number of tokens to add.
+            end: the token that ends a row, or None.
+
+        Returns:
+            The tokens of the prompt and those that follow them, an integer array [batch, steps + count]; fewer where
+            all rows have ended.
+
+        Raises:
+            ShapeError: for tokens that are not integers [batch, steps].
+            ArgumentError: for more steps than the model has positions.
         """
         prompt = np.asarray(tokens)
         if prompt.ndim != 2 or prompt.dtype.kind not in "iu" or not prompt.shape[1]:

@@ -50,7 +50,14 @@ class Pretrained(Module):
     def load(self, path: str | os.PathLike[str]) -> Self:
         """Give the parameters their values: from a ``.safetensors`` or ``.bin`` file, or a folder with such.
 
-        Raises CheckpointError, and changes nothing, where names or shapes differ.
+        Args:
+            path: the file or folder.
+
+        Returns:
+            The model.
+
+        Raises:
+            CheckpointError: where names or shapes differ; nothing is changed then.
         """
         arrays: dict[str, Any] = {}
         for file in _files(Path(path)):
@@ -85,7 +92,15 @@ class Pretrained(Module):
     def from_folder(cls, path: str | os.PathLike[str]) -> Self:
         """The model of a folder with ``config.json`` and files of weights, as Hugging Face's are.
 
-        Raises ArgumentError for a configuration of another model, and CheckpointError for other weights.
+        Args:
+            path: the folder.
+
+        Returns:
+            A new model with the weights of the folder.
+
+        Raises:
+            ArgumentError: for a configuration of another model, or where there is none.
+            CheckpointError: for other weights.
         """
         place = Path(path) / "config.json"
         if not place.is_file():
