@@ -104,6 +104,26 @@ def packed_format_of(target: Target, factors: np.dtype, result: np.dtype) -> Pac
     return PackedFormat(MultiplyKind.EACH, sums, sums)
 
 
+def each_of(form: PackedFormat) -> PackedFormat:
+    """The form of the same sums, element by element: of integers, whose sums may go in any order."""
+    if form.multiply is MultiplyKind.EACH:
+        return form
+    assert not dt.is_float(form.sums)
+    return PackedFormat(MultiplyKind.EACH, form.sums, form.sums)
+
+
+def words_of(form: PackedFormat) -> PackedFormat | None:
+    """The form of the same sums by pairs of 16 bits; None where elements are not of so few, or go by themselves."""
+    if form.multiply is MultiplyKind.EACH:
+        return None
+    return PackedFormat(MultiplyKind.WORDS, dt.int16, dt.int32, 2)
+
+
+def pair_of_words(e: Emitter, first: Val, second: Val) -> Val:
+    """Two integers, each cut to 16 bits, side by side."""
+    return e.or_(e.and_(first, 0xFFFF), e.shl(second, 16))
+
+
 def factor(e: Emitter, value: Val, form: PackedFormat, first: bool) -> Val:
     """Elements of the first or the second factor as they are packed."""
     value = e.convert(value, form.packed)

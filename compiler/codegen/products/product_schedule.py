@@ -314,7 +314,8 @@ def legal(schedule: WholeSchedule, facts: ProductFacts, target: Target) -> bool:
     if isinstance(schedule, (RowSchedule, TransposedRowSchedule)):
         one_loop = left.loops[1] == right.loops[0] == right.loops[1] == 1
         light = max(left.work, right.work) <= LIGHT_FACTOR
-        if not (facts.m == 1 and one_element and one_loop and light):
+        integers = isinstance(schedule, RowSchedule) and not dt.is_float(facts.form.sums)
+        if not (facts.m == 1 and (one_element or integers) and one_loop and light):
             return False
         wide = schedule.width > 1 and not (isinstance(facts.n, int) and facts.n < schedule.width)
         along = right.lies_along_depth

@@ -2,7 +2,8 @@
 
 The other factor is read line by line, some lines at a time, along as many columns as have their sums in the first
 cache: so memory is read in long stretches.  Sums go in the order of products (``ops/evaluation_order.py``); where
-elements lie side by side along the depth, see ``gemv.py``.
+elements lie side by side along the depth, see ``gemv.py``.  Integers that other products pack go by pairs of lines
+where pmaddwd takes them (``MultiplyKind.WORDS``).
 """
 
 from __future__ import annotations
@@ -12,7 +13,13 @@ from collections.abc import Callable, Sequence
 from hybridflow.compiler.codegen.core.kernel_builder import KernelBuilder, Ref
 from hybridflow.compiler.codegen.core.llvm_values import Val
 from hybridflow.compiler.codegen.core.operand import Operand, OperandAccess
-from hybridflow.compiler.codegen.products.packed_formats import PackedFormat, multiply_add
+from hybridflow.compiler.codegen.products.packed_formats import (
+    PackedFormat,
+    each_of,
+    multiply_add,
+    pair_of_words,
+    words_of,
+)
 from hybridflow.compiler.codegen.products.packing import BATCH, DEPTH, FREE
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Extent
@@ -38,7 +45,9 @@ class SingleRowMatmul:
         finish: Finish,
         width: int,
     ) -> None:
-        self.c, self.e, self.form, self.left, self.right = c, c.e, form, left, right
+        self.c, self.e, self.left, self.right = c, c.e, left, right
+        self.form = each_of(form)
+        self.pairs = words_of(form)
         self.columns, self.depth, self.finish = c.extent(columns), c.extent(depth), finish
         self.width = width
         self.item = form.sums.itemsize
@@ -87,9 +96,15 @@ class SingleRowMatmul:
     def _add_lines(self, x: OperandAccess, y: OperandAccess, col: Ref, count: Ref, lines: Sequence[Ref]) -> None:
         """Add so many products to each sum, in order."""
         c, e, sums = self.c, self.e, self.form.sums
+        of_pairs: list[Val] = []
         with c.width(1):
             factors = [e.convert(x.value(x.counters_at(DEPTH, k)), sums) for k in lines]
+            if self.pairs is not None and len(lines) % 2 == 0:
+                of_pairs = [pair_of_words(e, *factors[i : i + 2]) for i in range(0, len(lines), 2)]
         free, depth = self.right.loops[FREE][-1], self.right.loops[DEPTH][-1]
+
+        def line(j: Ref, k: Ref, mask: Val | None) -> Val:
+            return e.convert(y.value({free: c.add(col, j), depth: k}, free, mask), sums)
 
         def add(j: Ref, mask: Val | None) -> None:
             place = c.at(self.sums, j, self.item)
@@ -97,9 +112,13 @@ class SingleRowMatmul:
                 for k in lines:
                     e.prefetch(y.address(*self.ahead, {free: c.add(col, j), depth: c.add(k, LINES_AT_ONCE)}))
             total = e.load(place, sums, mask)
-            for k, a in zip(lines, factors):
-                b = e.convert(y.value({free: c.add(col, j), depth: k}, free, mask), sums)
-                total = multiply_add(e, self.form, e.splat(a), b, total)
+            if self.pairs is not None and of_pairs and e.width >= self.pairs.least_width:
+                for i, a in enumerate(of_pairs):
+                    b = pair_of_words(e, *(line(j, k, mask) for k in lines[2 * i : 2 * i + 2]))
+                    total = multiply_add(e, self.pairs, e.splat(a), b, total)
+            else:
+                for k, a in zip(lines, factors):
+                    total = multiply_add(e, self.form, e.splat(a), line(j, k, mask), total)
             e.store(total, place, mask)
 
         c.vector_loop(0, count, self.width, add)

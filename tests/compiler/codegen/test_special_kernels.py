@@ -224,8 +224,9 @@ def test_integer_products_wrap(dtype, target):
 
 @pytest.mark.parametrize("target", PRODUCTS.values(), ids=PRODUCTS)
 def test_products_of_bytes_in_blocks_and_where_they_lie(target):
-    """A depth of whole tile registers and others, of one block and several, known and symbolic; rows of every tile."""
-    for m, n, k in ((40, 20, 128), (33, 65, 64), (16, 33, 1100), (7, 5, 64)):
+    """A depth of whole tile registers and others, of one block and several, known and symbolic; rows of every tile,
+    and one alone, whose lines go by pairs."""
+    for m, n, k in ((40, 20, 128), (33, 65, 64), (16, 33, 1100), (7, 5, 64), (1, 70, 301), (1, 9, 5), (1, 64, 1100)):
         x, y = (np.full(shape, -128, np.int8) for shape in ((1, m, k), (1, k, n)))  # the largest products
         x[:, ::3], y[..., ::2] = random_matrices(np.int8, (1,), m, n, k)[0][:, ::3], 127
         expected = x.astype(np.int32) @ y.astype(np.int32)
