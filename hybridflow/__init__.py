@@ -86,7 +86,7 @@ _OF_MODELS = (
     *("aot", "applications", "callbacks", "checkpoint", "compat", "constraints", "data", "distribute", "initializers"),
     *("layers", "losses", "metrics", "mixed_precision", "models", "module", "onnx", "optimizers", "regularizers"),
     *("saved", "serving", "signal", "sparse", "summary", "weights", "ragged", "strings", "lookup"),
-    *("optimize", "integrate", "interpolate"),
+    *("optimize", "integrate", "interpolate", "quantize"),
 )
 # What functions need besides, some of them at first calls alone: by then nothing is imported any more but the compiler,
 # where handlers of signals might come upon half of it (see ``runtime.apart``).

@@ -28,6 +28,7 @@ from hybridflow import (
     onnx as onnx,
     optimize as optimize,
     optimizers as optimizers,
+    quantize as quantize,
     ragged as ragged,
     random as random,
     regularizers as regularizers,

@@ -352,8 +352,9 @@ put: y = x.copy() and y[indices] = values
 putmask: hf.where(mask, values, x)
 pytree: hf.tree
 qr: hf.linalg.qr(x)
-quantization: hf.matmul(x, y, sum_dtype=hf.int32) of int8; models are not quantised
-quantize: hf.clip(hf.round(x / scale), -128, 127).astype(hf.int8)
+quantization: hf.quantize
+quantize_dynamic: hf.quantize.dynamic(model)
+fake_quant_with_min_max_args: hf.quantize.fake_quantize(x, scale, zero_point)
 r_: hf.concat([x, y], axis=0)
 radians: x * (hf.pi / 180)
 rand: hf.random.uniform(shape)

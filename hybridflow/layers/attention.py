@@ -8,7 +8,6 @@ from typing import Any
 from hybridflow.array import random
 from hybridflow.array.creation import arange
 from hybridflow.array.elementwise import abs, divide, less, logical_and, sigmoid, subtract
-from hybridflow.array.linalg import einsum
 from hybridflow.array.selection import repeat
 from hybridflow.array.shapes import expand_dims, permute_dims
 from hybridflow.compiler.ir import dtypes
@@ -21,6 +20,7 @@ from hybridflow.errors import ArgumentError, DTypeError, ShapeError
 from hybridflow.layers.basic import positive
 from hybridflow.layers.layer import Layer, check_last_extent, check_rate, last_extent
 from hybridflow.nn.attention import attention
+from hybridflow.quantize.quantized_weight import contract
 
 
 class MultiHeadAttention(Layer, one_tensor=True):
@@ -112,6 +112,10 @@ class MultiHeadAttention(Layer, one_tensor=True):
         self.output_kernel, self.output_bias = self._projection((heads, self.value_dim, self.output_shape or query), 1)
         self.generator = None if self.seed is None else random.Generator(self.seed)
 
+    def _quantized_axes(self) -> dict[str, tuple[int, ...]]:
+        heads = dict.fromkeys(("query_kernel", "key_kernel", "value_kernel", "gate_kernel"), (1, 2))
+        return {name: axes for name, axes in (heads | {"output_kernel": (2,)}).items() if hasattr(self, name)}
+
     def _projection(self, shape: tuple[int, ...], of_bias: int = 2) -> tuple[Variable, Variable | None]:
         """A kernel, and a bias of its last extents."""
         kernel = self._weight("kernel", shape)
@@ -173,7 +177,7 @@ class MultiHeadAttention(Layer, one_tensor=True):
         mask = functools.reduce(logical_and, seen) if seen else None
         rate = self.dropout if training else 0.0
         context, powers, total = attention(q, k, v, mask, use_causal_mask, None, rate, self.generator)
-        out = einsum("bntv,nve->bte", self._gated(context, query), self.output_kernel)
+        out = contract(self._gated(context, query), self.output_kernel, "bntv,nve->bte")
         if self.output_bias is not None:
             out = out + self.output_bias
         return (out, cast(divide(powers, total), q.dtype)) if return_attention_scores else out
@@ -283,5 +287,5 @@ class GroupQueryAttention(MultiHeadAttention, one_tensor=True):
 
 def _heads(x: Tensor, kernel: Variable, bias: Variable | None) -> Tensor:
     """``[batch, steps, features]`` to ``[batch, heads, steps, numbers]``."""
-    out = einsum("bte,enk->btnk", x, kernel)
+    out = contract(x, kernel, "bte,enk->btnk")
     return permute_dims(out if bias is None else out + bias, (0, 2, 1, 3))

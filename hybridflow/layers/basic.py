@@ -21,6 +21,7 @@ from hybridflow.layers.activation_functions import activation as activation_of
 from hybridflow.layers.layer import Layer, check_last_extent, last_extent
 from hybridflow.layers.window_arguments import format_of
 from hybridflow.nn.functional import dropout
+from hybridflow.quantize.quantized_weight import contract
 from hybridflow.regularizers import L1L2
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class Dense(Layer, one_tensor=True):
     """
 
     supports_masking = True
+    _quantizes_inputs = True
     kernel: Variable
     bias: Variable | None
 
@@ -79,6 +81,9 @@ class Dense(Layer, one_tensor=True):
         self.kernel = self._weight("kernel", (last_extent(self, input_shape), self.units))
         self.bias = self._weight("bias", (self.units,)) if self.use_bias else None
 
+    def _quantized_axes(self) -> dict[str, tuple[int, ...]]:
+        return {"kernel": (-1,)}
+
     def _check_first(self, inputs: Sequence[Tensor | Symbol]) -> None:
         super()._check_first(inputs)
         if self._one_tensor and inputs and inputs[0].ndim < 2:
@@ -101,7 +106,7 @@ class Dense(Layer, one_tensor=True):
             ShapeError: for another number of features.
         """
         check_last_extent(self, inputs, self.kernel.shape[0])
-        out = inputs @ self.kernel
+        out = contract(inputs, self.kernel)
         return self.activation(out if self.bias is None else out + self.bias)
 
 

@@ -16,6 +16,7 @@ from hybridflow.layers.activation_functions import activation as activation_of
 from hybridflow.layers.basic import positive
 from hybridflow.layers.layer import Layer, as_layer, check_last_extent, check_rate, last_extent
 from hybridflow.nn.functional import dropout as dropped
+from hybridflow.quantize.quantized_weight import contract
 
 Project = Callable[[Any], Any]
 Step = Callable[[Any, Any], tuple[Any, Any]]
@@ -91,6 +92,9 @@ class Cell(Layer, one_tensor=True):
         self.recurrent_kernel = self._weight("recurrent", (self.units, self._gates * self.units))
         self.bias = self._bias() if self.use_bias else None
 
+    def _quantized_axes(self) -> dict[str, tuple[int, ...]]:
+        return {"kernel": (-1,), "recurrent_kernel": (-1,)}
+
     def _bias(self) -> Variable:
         return self._weight("bias", (self._gates * self.units,))
 
@@ -135,7 +139,7 @@ class Cell(Layer, one_tensor=True):
 
     def _projected(self, inputs: Any) -> Any:
         """``[..., features]`` to what a step needs of them."""
-        out = inputs @ self.kernel
+        out = contract(inputs, self.kernel)
         return out if self.bias is None else out + self.bias
 
     def _step(self, projected: Any, seen: Any, states: Any) -> tuple[Any, list[Any]]:
@@ -176,7 +180,7 @@ class SimpleRNNCell(Cell):
         super().__init__(units, activation, use_bias, *arguments, **options)
 
     def _step(self, projected: Any, seen: Any, states: Any) -> tuple[Any, list[Any]]:
-        out = self.activation(projected + seen @ self.recurrent_kernel)
+        out = self.activation(projected + contract(seen, self.recurrent_kernel))
         return out, [out]
 
 
@@ -254,7 +258,7 @@ class LSTMCell(_Gated):
         return concat([start(one, dtype), initializers.Ones()(one, dtype), start((2 * self.units,), dtype)])
 
     def _step(self, projected: Any, seen: Any, states: Any) -> tuple[Any, list[Any]]:
-        parts = split(projected + seen @ self.recurrent_kernel, 4, axis=-1)
+        parts = split(projected + contract(seen, self.recurrent_kernel), 4, axis=-1)
         entry, gates = self.recurrent_activation(parts[0]), self.recurrent_activation(parts[1])
         memory = gates * states[1] + entry * self.activation(parts[2])
         out = self.recurrent_activation(parts[3]) * self.activation(memory)
@@ -305,12 +309,12 @@ class GRUCell(_Gated):
     def _projected(self, inputs: Any) -> Any:
         if self.bias is None or not self.reset_after:
             return super()._projected(inputs)
-        return inputs @ self.kernel + self.bias[0]
+        return contract(inputs, self.kernel) + self.bias[0]
 
     def _step(self, projected: Any, seen: Any, states: Any) -> tuple[Any, list[Any]]:
         update, reset, candidate = split(projected, 3, axis=-1)
         if self.reset_after:
-            product = seen @ self.recurrent_kernel
+            product = contract(seen, self.recurrent_kernel)
             if self.bias is not None:
                 product = product + self.bias[1]
             gates, last = product[..., : 2 * self.units], product[..., 2 * self.units :]

@@ -13,6 +13,7 @@ from hybridflow.layers.activation_functions import activation as activation_of
 from hybridflow.layers.basic import positive
 from hybridflow.layers.window_arguments import WindowLayer
 from hybridflow.nn.convolution import convolved, depthwise, transposed
+from hybridflow.quantize.quantized_weight import convolve
 
 
 class _Convolution(WindowLayer):
@@ -71,6 +72,8 @@ class _Convolution(WindowLayer):
 class _Filters(_Convolution, one_tensor=True):
     """A convolution with one kernel, ``[*kernel_size, channels, filters]``."""
 
+    _quantizes_inputs = True
+
     _paddings: tuple[str, ...] = ()
 
     def __init__(
@@ -104,6 +107,9 @@ class _Filters(_Convolution, one_tensor=True):
             raise ArgumentError(self.name, f"{self.filters} filters cannot be divided by {self.groups} groups.")
         self._settle("kernel", kernel_initializer, kernel_regularizer, kernel_constraint)
 
+    def _quantized_axes(self) -> dict[str, tuple[int, ...]]:
+        return {"kernel": (-1,)}
+
     def build(self, input_shape: Any) -> None:
         channels = self._channels(input_shape)
         if channels % self.groups:
@@ -124,7 +130,7 @@ class _Filters(_Convolution, one_tensor=True):
             ShapeError: for inputs of other axes or channels.
         """
         self._check(inputs)
-        return self._finished(convolved(self.name, inputs, self.kernel, *self._geometry(), self._places, self.groups))
+        return self._finished(convolve(self.name, inputs, self.kernel, *self._geometry(), self._places, self.groups))
 
 
 class Conv1D(_Filters):
@@ -253,6 +259,9 @@ class _Transposed(_Convolution, one_tensor=True):
                 self.name, f"output_padding is {output_padding}; it must be less than the strides {self.strides}."
             )
         self._settle("kernel", kernel_initializer, kernel_regularizer, kernel_constraint)
+
+    def _quantized_axes(self) -> dict[str, tuple[int, ...]]:
+        return {"kernel": (-2,)}
 
     def build(self, input_shape: Any) -> None:
         self.kernel = self._weight("kernel", (*self.kernel_size, self.filters, self._channels(input_shape)))
@@ -417,6 +426,9 @@ class _Depthwise(_Convolution, one_tensor=True):
         self.depth_multiplier = positive(depth_multiplier, "depth_multiplier", self)
         self._settle("depthwise", depthwise_initializer, depthwise_regularizer, depthwise_constraint)
 
+    def _quantized_axes(self) -> dict[str, tuple[int, ...]]:
+        return {"kernel": (-2, -1)}
+
     def build(self, input_shape: Any) -> None:
         channels = self._channels(input_shape)
         self.kernel = self._weight("depthwise", (*self.kernel_size, channels, self.depth_multiplier))
@@ -535,6 +547,9 @@ class _Separable(_Convolution, one_tensor=True):
         self.depth_multiplier = positive(depth_multiplier, "depth_multiplier", self)
         self._settle("depthwise", depthwise_initializer, depthwise_regularizer, depthwise_constraint)
         self._settle("pointwise", pointwise_initializer, pointwise_regularizer, pointwise_constraint)
+
+    def _quantized_axes(self) -> dict[str, tuple[int, ...]]:
+        return {"depthwise_kernel": (-2, -1), "pointwise_kernel": (-1,)}
 
     def build(self, input_shape: Any) -> None:
         channels, ones = self._channels(input_shape), (1,) * self._places

@@ -8,6 +8,7 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.core.promotion import to_dtype
 from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.errors import ArgumentError, DTypeError, entered
+from hybridflow.quantize.scheme import Scheme
 
 _MIXED = "mixed_"
 
@@ -19,7 +20,8 @@ class Policy:
 
     Args:
         name: ``"mixed_float16"`` or ``"mixed_bfloat16"``, for weights of float32 that are converted when they are used.
-            Or a dtype's name, for both.
+            Or a dtype's name, for both.  With a scheme of ``hf.quantize`` and "_from_" before it, as in
+            ``"int8_from_float32"``, layers are built with quantized weights, to be loaded.
 
     Raises:
         ArgumentError: for another name.
@@ -30,6 +32,10 @@ class Policy:
     """
 
     def __init__(self, name: Any) -> None:
+        self._scheme: Scheme | None = None
+        if isinstance(name, str) and "_from_" in name:
+            scheme, _, name = name.partition("_from_")
+            self._scheme = Scheme.parse(scheme)
         mixed = isinstance(name, str) and name.startswith(_MIXED)
         self._compute: Any
         try:
@@ -42,7 +48,17 @@ class Policy:
                 f"{name!r} is no policy; give 'mixed_float16', 'mixed_bfloat16', or a dtype such as 'float32'.",
             )
         self._variable = dtypes.float32 if mixed else self._compute
-        self._name = f"{_MIXED}{self._compute.name}" if mixed else self._compute.name
+        self._floats = f"{_MIXED}{self._compute.name}" if mixed else self._compute.name
+        self._name = self._floats if self._scheme is None else f"{self._scheme.name}_from_{self._floats}"
+
+    def quantized(self, scheme: Scheme) -> Policy:
+        """The policy of a layer of this one whose weights are quantized."""
+        return Policy(f"{scheme.name}_from_{self._floats}")
+
+    @property
+    def scheme(self) -> Scheme | None:
+        """How weights are quantized, or None."""
+        return self._scheme
 
     @property
     def name(self) -> str:

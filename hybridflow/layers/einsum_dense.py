@@ -6,12 +6,12 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from hybridflow.array.linalg import einsum
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.type_aliases import Identifier
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.layers.activation_functions import activation as activation_of
 from hybridflow.layers.layer import Layer
+from hybridflow.quantize.quantized_weight import contract
 
 
 class EinsumDense(Layer, one_tensor=True):
@@ -67,6 +67,9 @@ class EinsumDense(Layer, one_tensor=True):
         self._settle("kernel", kernel_initializer, kernel_regularizer, kernel_constraint)
         self._settle("bias", bias_initializer, bias_regularizer, bias_constraint)
 
+    def _quantized_axes(self) -> dict[str, tuple[int, ...]]:
+        return {"kernel": tuple(axis for axis, letter in enumerate(self._parts[1]) if letter in self._parts[2])}
+
     def build(self, input_shape: Any) -> None:
         inputs, kernel, outputs = self._parts
         extents = self._extents(inputs, input_shape)
@@ -119,5 +122,5 @@ class EinsumDense(Layer, one_tensor=True):
         Raises:
             ShapeError: for inputs of other axes or extents.
         """
-        out = einsum(self.equation, inputs, self.kernel)
+        out = contract(inputs, self.kernel, self.equation)
         return self.activation(out if self.bias is None else out + self.bias)

@@ -6,7 +6,6 @@ from typing import Any
 
 from hybridflow.array.creation import asarray
 from hybridflow.array.elementwise import astype, not_equal, where
-from hybridflow.array.indexing import gather
 from hybridflow.array.reductions import any as any_of
 from hybridflow.array.shapes import expand_dims
 from hybridflow.compiler.ir import dtypes
@@ -16,6 +15,7 @@ from hybridflow.core.variable import Variable
 from hybridflow.errors import DTypeError, ShapeError
 from hybridflow.layers.basic import positive
 from hybridflow.layers.layer import Layer
+from hybridflow.quantize.quantized_weight import rows_of
 
 
 class Embedding(Layer, one_tensor=True):
@@ -68,6 +68,9 @@ class Embedding(Layer, one_tensor=True):
         self._settle("embeddings", embeddings_initializer, embeddings_regularizer, embeddings_constraint)
         self._first: Any = None if weights is None else asarray(weights[0], dtype=self.dtype)
 
+    def _quantized_axes(self) -> dict[str, tuple[int, ...]]:
+        return {"embeddings": (0,)}
+
     def build(self, input_shape: Any) -> None:
         first = {} if self._first is None else {"initializer": self._start}
         self.embeddings = self._weight("embeddings", (self.input_dim, self.output_dim), autocast=False, **first)
@@ -93,7 +96,7 @@ class Embedding(Layer, one_tensor=True):
         if inputs.dtype == dtypes.bool_:
             raise DTypeError(self.name, f"the input is {inputs.type}; it must be numbers of rows, integers.")
         numbers = astype(inputs, dtypes.int64) if dtypes.is_float(inputs.dtype) else inputs
-        return astype(gather(self.embeddings, numbers), self.compute_dtype)
+        return astype(rows_of(self.embeddings, numbers), self.compute_dtype)
 
     def compute_mask(self, inputs: Any, mask: Tensor | None = None) -> Any:
         return not_equal(inputs, 0) if self.mask_zero else None

@@ -35,6 +35,7 @@ from hybridflow.layers.input_spec import check_inputs
 from hybridflow.layers.keras_tensor import Call, Symbol, first_symbol
 from hybridflow.module import Module
 from hybridflow.module_parts import trained_first, traverse
+from hybridflow.quantize import quantizing
 from hybridflow.tracing.replica_axes import outside_replicas
 
 
@@ -98,6 +99,7 @@ class Layer(Module, Configured):
     """
 
     supports_masking = False
+    _quantizes_inputs = False  # whether products with its quantized weights may be those of numbers
     _input_name = "inputs"  # the parameter of ``call`` for what the layer is built for
     _takes_training = False
     _trains_untold: Any = None  # what ``training`` is where nobody says it
@@ -202,6 +204,10 @@ class Layer(Module, Configured):
     @dtype_policy.setter
     def dtype_policy(self, policy: Any) -> None:
         self._follow(as_policy(policy))
+
+    def _quantized_axes(self) -> dict[str, tuple[int, ...]]:
+        """The weights that can be quantized, with the axes that have scales of their own: those not summed over."""
+        return {}
 
     def build(self, input_shape: Any) -> None:
         """For subclasses: make the weights for inputs of that shape.
@@ -381,6 +387,8 @@ class Layer(Module, Configured):
 
     def _note_built(self) -> None:
         self.built = True
+        if self._policy.scheme is not None:
+            quantizing.build_quantized(self, self._policy.scheme)
         if self._when_built is not None:
             self._when_built()
 
@@ -515,6 +523,28 @@ class Layer(Module, Configured):
                 raise ShapeError(self.name, f"the weight {value.type} for {variable._title()} must have its shape.")
         for value, variable in zip(values, variables):
             variable.assign(value)
+
+    def quantize(self, mode: str = "int8") -> quantizing.Report:
+        """Quantize the weights of the layer and of those in it, in place: Keras's name for ``hf.quantize``.
+
+        Args:
+            mode: "int8" or "int4", the dtype of weights; inputs of dense layers are quantized to int8 at each call.
+                Or the name of a scheme without inputs, such as "int4_weights_128".
+
+        Returns:
+            An ``hf.quantize.Report``.
+
+        Raises:
+            ArgumentError: for another mode, or a layer without weights to quantize.
+
+        Example:
+            >>> layer = hf.layers.Dense(2, kernel_initializer="ones")
+            >>> _ = layer(hf.ones((1, 3)))
+            >>> report = layer.quantize("int8")
+            >>> layer.dtype_policy
+            <Policy 'int8_from_float32'>
+        """
+        return quantizing.by_name(self, mode)
 
     @property
     def input(self) -> Any:

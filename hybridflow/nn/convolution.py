@@ -11,9 +11,13 @@ Raises ShapeError for operands that do not fit, and for windows larger than the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
+from hybridflow.array.linalg import matmul
+from hybridflow.array.shapes import concat, pad
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import Extent, TensorType, is_static
 from hybridflow.compiler.ops import convolution as ops
@@ -355,16 +359,15 @@ def _geometry(
     stage: str,
     x: Tensor,
     extents: Any,
-    f: Tensor,
+    size: Sequence[Any],
     strides: PerAxis,
     padding: str | Sequence[Any],
     dilations: PerAxis,
     first: bool,
 ) -> dict[str, Any]:
-    """The attributes of the op for images with those extents."""
-    axes = f.ndim - 2
+    """The attributes of the op for images with those extents, and windows of that size."""
+    axes = len(size)
     step, dilation = each(stage, "strides", strides, axes, first), each(stage, "dilations", dilations, axes, first)
-    size = f.shape[:axes]
     low, high = padding_of(stage, padding, extents, size, step, dilation, first)
     check_fits(stage, x, extents, tuple((k - 1) * d + 1 for k, d in zip(size, dilation)), low, high)
     return {"step": step, "low": low, "high": high, "dilation": dilation}
@@ -400,10 +403,56 @@ def convolved(
         raise ArgumentError(
             stage, f"groups is {groups}, and the channels make {group_count} groups: {x.type} and {f.type}."
         )
-    attrs = _geometry(stage, x, batch.extents, f, strides, padding, dilations, batch.first)
+    attrs = _geometry(stage, x, batch.extents, f.shape[:axes], strides, padding, dilations, batch.first)
     seen = reshape_to(batch.x, (*batch.x.shape[:-1], group_count, channels_in))
     out = builder.convolve(seen, reshape_to(f, (*f.shape[:-1], group_count, outputs // group_count)), **attrs)
     return restored(batch, reshape_to(out, (*out.shape[:-2], outputs)))
+
+
+def convolved_numbers(
+    stage: str,
+    x: Tensor,
+    numbers: Callable[[Tensor], Tensor],
+    matrix: Tensor,
+    size: Sequence[int],
+    finish: Callable[[Tensor], Tensor],
+    strides: PerAxis,
+    padding: str | Sequence[Any],
+    data_format: str | None,
+    dilations: PerAxis,
+    axes: int,
+    groups: int,
+) -> Tensor:
+    """What ``finish`` makes of a convolution of int8 ``numbers`` of images, with sums in int32 and channels last.
+
+    The filters are a ``matrix``, ``[elements of a window, outputs]``.  Windows lie side by side: it is one product.
+    """
+    batch = images(stage, x, axes, data_format)
+    geometry = _geometry(stage, x, batch.extents, size, strides, padding, dilations, batch.first)
+    around = [(0, 0), *zip(geometry["low"], geometry["high"]), (0, 0)]
+    x = numbers(pad(batch.x, around) if any(pair != (0, 0) for pair in around) else batch.x)
+    parts = window_parts(x, size, geometry["step"], geometry["dilation"])
+    channels, outputs = x.shape[-1] // groups, matrix.shape[-1] // groups
+    sums = []
+    for k in range(groups):
+        cut = slice(k * channels, (k + 1) * channels)
+        rows = parts if groups == 1 else [part[..., cut] for part in parts]
+        filters = matrix if groups == 1 else matrix[:, k * outputs : (k + 1) * outputs]
+        windows = concat(rows, axis=-1) if len(rows) > 1 else rows[0]
+        sums.append(matmul(windows, filters, sum_dtype=dtypes.int32))
+    return restored(batch, finish(concat(sums, axis=-1) if groups > 1 else sums[0]))
+
+
+def window_parts(x: Tensor, size: Sequence[int], step: Sequence[int], dilation: Sequence[int]) -> list[Tensor]:
+    """For each place in a window of ``[batch, *extents, channels]``, the elements that lie there."""
+    parts = []
+    for place in np.ndindex(*size):
+        cuts = [slice(None)]
+        for axis, (k, d, s, n) in enumerate(zip(place, dilation, step, size), 1):
+            count = (x.shape[axis] - (n - 1) * d - 1) // s + 1
+            cuts.append(slice(k * d, k * d + (count - 1) * s + 1, s))
+        parts.append(x[tuple(cuts)])
+    return parts
 
 
 def depthwise(
@@ -425,7 +474,7 @@ def depthwise(
             f"the input is {x.type}, with {batch.x.shape[-1]} channels, the filter is {f.type}, for {f.shape[-2]}. "
             "Expected equal numbers.",
         )
-    attrs = _geometry(stage, x, batch.extents, f, strides, padding, dilations, batch.first)
+    attrs = _geometry(stage, x, batch.extents, f.shape[:axes], strides, padding, dilations, batch.first)
     seen = reshape_to(batch.x, (*batch.x.shape, 1))
     out = builder.convolve(seen, reshape_to(f, (*f.shape[:axes], 1, *f.shape[axes:])), **attrs)
     return restored(batch, reshape_to(out, (*out.shape[:-2], f.shape[-2] * f.shape[-1])))
@@ -453,7 +502,7 @@ def transposed(
             "Expected equal numbers.",
         )
     extents = _output_extents(stage, output_shape, axes, batch.x.shape[0], outputs, data_format)
-    attrs = _geometry(stage, x, extents, f, strides, padding, dilations, batch.first)
+    attrs = _geometry(stage, x, extents, f.shape[:axes], strides, padding, dilations, batch.first)
     spans = [(k - 1) * d + 1 for k, d in zip(f.shape, attrs["dilation"])]
     places = tuple(
         (n + low + high - span) // step + 1

@@ -93,6 +93,9 @@ class LossScaleOptimizer(Optimizer):
     def build(self, variables: Iterable[Variable]) -> None:
         self.inner_optimizer.build(variables)
 
+    def _forget(self, variables: Iterable[Variable]) -> None:
+        self.inner_optimizer._forget(variables)
+
     @function
     def _update(self, gradients_given: list[Tensor | Terms], variables: list[Variable]) -> None:
         """One call of ``apply``, as a program."""

@@ -245,6 +245,13 @@ class Optimizer(Configured):
                     self.add_slot(variable, "accumulated")
                 self.create_slots(variable)
 
+    def _forget(self, variables: Iterable[Variable]) -> None:
+        """Let go of the state of variables that are trained no more."""
+        gone = {id(v) for v in variables}
+        self._state.trained = [v for v in self._state.trained if id(v) not in gone]
+        for number in gone:
+            self._state.slots.pop(number, None)
+
     def _checkpoint_variables(self) -> dict[str, Variable]:
         return self.named_state()
 

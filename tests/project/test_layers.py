@@ -201,6 +201,7 @@ SUBJECTS = (
             "hybridflow.optimizers",
         ),
     ),
+    ("quantization", ("hybridflow.quantize",)),
     (
         "layers and metrics",
         (

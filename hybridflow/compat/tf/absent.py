@@ -65,7 +65,7 @@ not_here(
 not_here(
     ".",
     {
-        "quantization": "cast to tf.int8 and back with scales of your own",
+        "quantization": "hf.quantize",
         "xla": "functions are always compiled",
         "graph_util": "f.get_concrete_function(...) has the graph",
         "types": "use isinstance with tf.Tensor and tf.Variable",

@@ -11,6 +11,7 @@ from hybridflow.array.creation import zeros
 from hybridflow.array.linalg import matmul
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
+from hybridflow.nn.convolution import window_parts
 from hybridflow.onnx.library import dtype_of
 from hybridflow.onnx.meanings.elementwise import converted
 from hybridflow.onnx.meanings.shapes import axis_of
@@ -190,12 +191,6 @@ def qlinear_matmul(
     return _requantized(wide, factor, zero)
 
 
-def _patches(x: Tensor, size: object, step: object, dilation: object) -> list[Tensor]:
-    from hybridflow.onnx.meanings.windows import _windows
-
-    return _windows(x, size, step, dilation)
-
-
 def convolution_of_bytes(
     call: Call,
     x: Any,
@@ -231,7 +226,7 @@ def convolution_of_bytes(
         )
     else:
         filters = shapes.reshape(call.arranged(w, order), (-1, w.shape[0]))
-    windows = _patches(x, size, step, dilation)
+    windows = window_parts(x, size, step, dilation)
     groups = []
     for k in range(group):
         cut = slice(k * channels, (k + 1) * channels)
