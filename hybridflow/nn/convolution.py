@@ -368,7 +368,7 @@ def _geometry(
     """The attributes of the op for images with those extents, and windows of that size."""
     axes = len(size)
     step, dilation = each(stage, "strides", strides, axes, first), each(stage, "dilations", dilations, axes, first)
-    low, high = padding_of(stage, padding, extents, size, step, dilation, first)
+    low, high = padding_of(stage, padding, extents, tuple(size), step, dilation, first)
     check_fits(stage, x, extents, tuple((k - 1) * d + 1 for k, d in zip(size, dilation)), low, high)
     return {"step": step, "low": low, "high": high, "dilation": dilation}
 

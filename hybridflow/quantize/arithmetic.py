@@ -85,7 +85,9 @@ def quantize(
     dtype: DTypeLike = "int8",
     axis: int | None = None,
 ) -> Tensor:
-    """``round(x / scale) + zero_point``, clipped to what ``dtype`` holds.  Ties are rounded to even.
+    """The numbers that stand for floats: ``round(x / scale) + zero_point``, clipped to what ``dtype`` holds.
+
+    Ties are rounded to even.
 
     Args:
         x: floats of any shape.

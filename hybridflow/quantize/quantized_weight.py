@@ -262,7 +262,7 @@ class QuantizedWeight(Weight):
         layout, scale = self._layout, astype(self.scale, dtype)
         if self._groups == 1:
             return scale
-        group = self._scheme.group_size
+        group = self._scheme.group_size or layout.rows
         if layout.rows % group:
             return slice_axis(repeat(scale, group, axis=layout.axis), layout.axis, 0, layout.rows)
         spread = expand_dims(scale, layout.axis + 1)
@@ -287,13 +287,12 @@ class QuantizedWeight(Weight):
             return layout.spread(self._product_of_numbers(rows))
         parts = self._halves(x.dtype) if self._packs else (astype(self.numbers, x.dtype),)
         scales = self._scales(x.dtype)
-        out, at = None, 0
+        terms, at = [], 0
         for part in parts:
-            end = at + part.shape[0]
-            if self._groups > 1:
-                part = part * scales[at:end]
-            term = matmul(rows[..., at:end], part)
-            out, at = term if out is None else out + term, end
+            end = at + int(part.shape[0])
+            terms.append(matmul(rows[..., at:end], part if self._groups == 1 else part * scales[at:end]))
+            at = end
+        out = terms[0] + terms[1] if self._packs else terms[0]
         return layout.spread(out if self._groups > 1 else out * scales[0])
 
     def _floats(self, total: Tensor, zero_point: Tensor | None, scale: Tensor, dtype: Any) -> Tensor:
@@ -317,7 +316,8 @@ class QuantizedWeight(Weight):
     def convolution(self, x: Tensor, stage: str, *geometry: Any) -> Tensor:
         if not isinstance(self.input_range, StaticRange) or not self._layout.rows:
             return super().convolution(x, stage, *geometry)
-        size, groups = self._layout.shape[:-2], geometry[-1]
+        size = self._layout.shape[:-2]
+        strides, padding, data_format, dilations, axes, groups = geometry
 
         def convolution(x: Tensor) -> Any:
             known = self.input_range
@@ -329,7 +329,9 @@ class QuantizedWeight(Weight):
                 return self._floats(total, known.zero_point.value(), astype(known.scale, x.dtype), x.dtype)
 
             matrix = self._matrix(dtypes.int8)
-            out = convolved_numbers(stage, x, numbers, matrix, size, finish, *geometry[:-1], groups)
+            out = convolved_numbers(
+                stage, x, numbers, matrix, size, finish, strides, padding, data_format, dilations, axes, groups
+            )
             return out, lambda g: vjp(lambda x: convolved(stage, x, self, *geometry), x)[1](g)[0]
 
         out: Tensor = custom_gradient(convolution)(x)

@@ -13,7 +13,7 @@ from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, ArgumentTypeError
 from hybridflow.module import Module
 from hybridflow.module_parts import traverse
-from hybridflow.quantize.quantized_weight import MovingRange, ObservedWeight, QuantizedWeight, RoundedWeight, Weight
+from hybridflow.quantize.quantized_weight import ObservedWeight, QuantizedWeight, RoundedWeight, Weight
 from hybridflow.quantize.scheme import Scheme
 
 Choice = Callable[[str, Any], bool]
@@ -63,7 +63,7 @@ def _layers(stage: str, model: Any, where: Choice | None) -> list[tuple[str, Any
     """The layers of a model that have weights to quantize, by path.  Raises where one has none yet."""
     if not isinstance(model, Module):
         raise ArgumentTypeError(stage, f"model is {type(model).__name__}. Expected a layer or a model.")
-    layers = [("", model)] if hasattr(model, "_quantized_axes") else []
+    layers: list[tuple[str, Any]] = [("", model)] if hasattr(model, "_quantized_axes") else []
     layers += [
         (p, part) for p, part, _ in traverse(model, Module) if hasattr(part, "_quantized_axes") and part is not model
     ]
@@ -216,10 +216,10 @@ def by_name(model: Any, mode: str) -> Report:
 
 
 def static(model: Any, samples: Any, dtype: str = "int8", where: Choice | None = None) -> Report:
-    """Quantize the weights of a model in place, and the inputs of dense layers and convolutions by ranges seen before.
+    """Quantize the weights of a model in place, and inputs by ranges that samples show.
 
-    The model is called with each of the ``samples``, and the least and the largest element of each layer's input are
-    its range from then on; what lies outside is clipped.
+    The model is called with each of the ``samples``.  The least and the largest element that a dense layer or a
+    convolution is given are its range from then on; what lies outside is clipped.
 
     Args:
         model: a layer or model with weights.
@@ -290,6 +290,9 @@ def prepare_training(
         quantizes_inputs: whether inputs of dense layers and convolutions are rounded, too.
         where: ``where(path, layer)``, whether a layer is quantized.
 
+    Returns:
+        None.
+
     Raises:
         ArgumentError: for another dtype, or a model without weights to quantize.
 
@@ -352,19 +355,7 @@ def build_quantized(layer: Any, scheme: Scheme) -> None:
         if isinstance(weight, Weight):
             continue
         if scheme.inputs == "aware":
-            made: Weight = RoundedWeight(scheme, weight, channels, layer._quantizes_inputs)
+            place: Weight = RoundedWeight(scheme, weight, channels, layer._quantizes_inputs)
         else:
-            made = QuantizedWeight(_of_layer(scheme, layer), weight.shape, channels, weight.dtype, attribute)
-        setattr(layer, attribute, made)
-
-
-__all__ = [
-    "MovingRange",
-    "Report",
-    "build_quantized",
-    "convert",
-    "dynamic",
-    "prepare_training",
-    "static",
-    "weights",
-]
+            place = QuantizedWeight(_of_layer(scheme, layer), weight.shape, channels, weight.dtype, attribute)
+        setattr(layer, attribute, place)

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from hybridflow.core.context import dialect
+
 pytestmark = pytest.mark.code
 
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "examples" / "notebooks").glob("*.ipynb"))
@@ -36,8 +38,10 @@ def shown(cell: dict[str, Any]) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebook(path: Path) -> None:
+def test_notebook(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cells = [cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
+    speaks_tensorflow = any("hybridflow.compat.tf" in line for cell in cells for line in cell["source"])
+    monkeypatch.setattr(dialect, "is_tensorflow", speaks_tensorflow)  # as in a process of its own
     names: dict[str, Any] = {"__name__": "__main__"}
     for number, cell in enumerate(cells):
         text = run_cell("".join(cell["source"]), f"<cell {number} of {path.name}>", names)

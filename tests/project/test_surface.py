@@ -103,6 +103,7 @@ MODULES = {
     "signal": """convolve correlate dct fftconvolve frame hamming_window hann_window idct istft
         kaiser_bessel_derived_window
         kaiser_window lfilter linear_to_mel_weight_matrix overlap_and_add spectrogram stft vorbis_window""",
+    "quantize": "Report convert dequantize dynamic fake_quantize find_scale prepare_training quantize static weights",
     "ragged": "Ragged concat constant lookup map_flat_values row_splits_to_segment_ids",
     "lookup": """DenseHashTable KeyValueTensorInitializer MutableHashTable StaticHashTable StaticVocabularyTable
         TextFileIndex TextFileInitializer""",

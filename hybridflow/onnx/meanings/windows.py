@@ -17,7 +17,7 @@ from hybridflow.compiler.ops import convolution as ops
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import expand
-from hybridflow.nn.convolution import convolved
+from hybridflow.nn.convolution import convolved, window_parts
 from hybridflow.nn.pooling import average, largest
 from hybridflow.nn.window_geometry import same_padding
 from hybridflow.onnx.operators import operator
@@ -148,7 +148,7 @@ class Pooling(NamedTuple):
     more: list[Any]
     empty: list[int]
 
-    def without_windows(self, out: Tensor) -> Tensor:
+    def withoutwindow_parts(self, out: Tensor) -> Tensor:
         """A result whose empty axes have one window that there is not."""
         for axis in self.empty:
             out = shapes.slice_axis(out, axis, 0, 0)
@@ -189,18 +189,6 @@ def pool_geometry(
     return Pooling(pairs, more, empty)
 
 
-def _windows(x: Tensor, size: Any, step: Any, dilation: Any) -> list[Tensor]:
-    """For each place in a window the elements that lie there."""
-    windows = []
-    for place in np.ndindex(*size):
-        parts = [slice(None)]
-        for axis, (k, d, s, n) in enumerate(zip(place, dilation, step, size), 1):
-            count = (x.shape[axis] - (n - 1) * d - 1) // s + 1
-            parts.append(slice(k * d, k * d + (count - 1) * s + 1, s))
-        windows.append(x[tuple(parts)])
-    return windows
-
-
 def _lowest(dtype: np.dtype[Any]) -> Any:
     return -np.inf if dtypes.is_float(dtype) else int(np.iinfo(dtype).min)
 
@@ -225,13 +213,13 @@ def max_pool(
     pairs = pooling.pairs
     if call.wants(1):
         results = _with_places(x, kernel_shape, step, dilation, pairs, storage_order)
-        return tuple([ChannelsLast(pooling.without_windows(part)) for part in results])
+        return tuple([ChannelsLast(pooling.withoutwindow_parts(part)) for part in results])
     if all(d == 1 for d in dilation):
         largest_ones = largest("MaxPool", x, kernel_shape, step, pairs, None, count)
     else:
         padded = shapes.pad(x, [(0, 0), *pairs, (0, 0)], constant_values=_lowest(x.dtype))
-        largest_ones = functools.reduce(ew.maximum, _windows(padded, kernel_shape, step, dilation))
-    return ChannelsLast(pooling.without_windows(largest_ones))
+        largest_ones = functools.reduce(ew.maximum, window_parts(padded, kernel_shape, step, dilation))
+    return ChannelsLast(pooling.withoutwindow_parts(largest_ones))
 
 
 def _with_places(
@@ -254,7 +242,7 @@ def _with_places(
     x = shapes.pad(x, around, constant_values=_lowest(x.dtype))
     best: Any = None
     where: Any = None
-    for part, at in zip(_windows(x, size, step, dilation), _windows(places, size, step, dilation)):
+    for part, at in zip(window_parts(x, size, step, dilation), window_parts(places, size, step, dilation)):
         at = expand(at, part.shape)
         if best is None:
             best, where = part, at
@@ -286,7 +274,7 @@ def average_pool(
     pairs, more = pooling.pairs, pooling.more
     if all(d == 1 for d in dilation) and not count_include_pad:
         means = average("AveragePool", x, kernel_shape, step, pairs, None, count)
-        return ChannelsLast(pooling.without_windows(means))
+        return ChannelsLast(pooling.withoutwindow_parts(means))
     around = [(0, 0), *pairs, (0, 0)]
     counted = ones((1, *x.shape[1:-1], 1), dtype=x.dtype)
     if count_include_pad:
@@ -296,12 +284,12 @@ def average_pool(
     else:
         counted = shapes.pad(counted, around)
     x = shapes.pad(x, around)
-    parts = _windows(x, kernel_shape, step, dilation)
-    numbers = _windows(counted, kernel_shape, step, dilation)
+    parts = window_parts(x, kernel_shape, step, dilation)
+    numbers = window_parts(counted, kernel_shape, step, dilation)
     total, number = parts[0], numbers[0]
     for part, one in zip(parts[1:], numbers[1:]):
         total, number = total + part, number + one
-    return ChannelsLast(pooling.without_windows(ew.divide(total, number)))
+    return ChannelsLast(pooling.withoutwindow_parts(ew.divide(total, number)))
 
 
 @operator("LpPool", since=2, keeps_layout=True)
@@ -323,9 +311,9 @@ def lp_pool(
     pooling = pool_geometry(call, x, auto_pad, pads, kernel_shape, step, dilation, ceil_mode)
     powers = shapes.pad(ew.pow(ew.abs(x), float(p)), [(0, 0), *pooling.pairs, (0, 0)])
     total: Any = None
-    for part in _windows(powers, kernel_shape, step, dilation):
+    for part in window_parts(powers, kernel_shape, step, dilation):
         total = part if total is None else total + part
-    return ChannelsLast(pooling.without_windows(ew.pow(total, 1.0 / p)))
+    return ChannelsLast(pooling.withoutwindow_parts(ew.pow(total, 1.0 / p)))
 
 
 def _inner(x: Any) -> tuple[int, ...]:

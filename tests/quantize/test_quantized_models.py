@@ -208,10 +208,10 @@ def test_saved_functions_and_checkpoints(tmp_path: Path) -> None:
 
     hf.saved.save(answer, str(tmp_path / "answer.hf"))
     np.testing.assert_array_equal(hf.saved.load(str(tmp_path / "answer.hf"))(x).numpy(), after)
-    hf.checkpoint.Checkpoint(model=model).save(str(tmp_path / "kept"))
+    kept = hf.checkpoint.Checkpoint(model=model).save(str(tmp_path / "kept"))
     other, _ = texts()
     hf.quantize.weights(other, "int4")
-    hf.checkpoint.Checkpoint(model=other).restore(str(tmp_path / "kept"))
+    hf.checkpoint.Checkpoint(model=other).restore(kept)
     np.testing.assert_array_equal(other(x).numpy(), after)
 
 
