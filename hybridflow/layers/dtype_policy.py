@@ -52,7 +52,14 @@ class Policy:
         self._name = self._floats if self._scheme is None else f"{self._scheme.name}_from_{self._floats}"
 
     def quantized(self, scheme: Scheme) -> Policy:
-        """The policy of a layer of this one whose weights are quantized."""
+        """The policy of a layer that has this one, and whose weights are quantized.
+
+        Args:
+            scheme: how its weights are quantized.
+
+        Returns:
+            A policy of the same floats.
+        """
         return Policy(f"{scheme.name}_from_{self._floats}")
 
     @property
