@@ -11,6 +11,7 @@ from hybridflow.compiler.ops.lane_loops import while_any
 
 _EPSILON = 2.0**-54
 _MOST_TERMS = 200_000.0
+_NEARLY = 2.0**-46  # of a result: changes below may be rounding errors
 TINY = 1e-300  # in place of a zero that Lentz's method would divide by
 
 
@@ -27,6 +28,11 @@ def product(e: Emit, a: Dual, b: Dual) -> Dual:
         return Dual(value, None if b.slope is None else e.mul(a.value, b.slope))
     left = e.mul(a.slope, b.value)
     return Dual(value, left if b.slope is None else e.fma(a.value, b.slope, left))
+
+
+def product_plus(e: Emit, a: Dual, b: Dual, c: Dual) -> Dual:
+    """a * b + c, its value rounded once."""
+    return Dual(e.fma(a.value, b.value, c.value), plus(e, product(e, a, b), c).slope)
 
 
 def quotient(e: Emit, a: Dual, b: Dual) -> Dual:
@@ -93,6 +99,21 @@ def moves(e: Emit, change: Dual, total: Dual) -> Value:
     if change.slope is None or total.slope is None:
         return moving
     return e.or_(moving, e.gt(e.abs(change.slope), e.mul(e.abs(total.slope), _EPSILON)))
+
+
+def settles(e: Emit, change: Dual, before: Dual, total: Dual) -> Value:
+    """Whether what converged is still nearing its limit: ``change`` is not yet down to rounding errors, where one is no
+    smaller than the one ``before``."""
+
+    def part(change: Value, before: Value, size: Value) -> Value:
+        is_steady = e.or_(e.lt(change, before), e.gt(change, e.mul(size, _NEARLY)))
+        return e.and_(e.gt(change, e.mul(size, 8 * _EPSILON)), is_steady)
+
+    size = e.abs(total.value)
+    moving = part(change.value, before.value, size)
+    if change.slope is None or before.slope is None or total.slope is None:
+        return moving
+    return e.or_(moving, part(change.slope, before.slope, e.add(size, e.abs(total.slope))))
 
 
 def lentz(e: Emit, going: Value, h: Dual, c: Dual, d: Dual, term: Callable[[Value], tuple[Dual, Dual]]) -> Dual:

@@ -74,6 +74,21 @@ def through_float64(function: Callable[..., Value]) -> Callable[..., Value]:
     return widened
 
 
+def in_some_lanes(
+    e: Emit, condition: Value, elsewhere: Value, function: Callable[..., Value], *operands: Value
+) -> Value:
+    """``function(e, *operands)`` in the lanes where ``condition`` holds, ``elsewhere`` in the others.
+
+    Its code is skipped where no lane needs it.  Modules hold it once, by its name.
+    """
+
+    def strictly(e: Emit, *operands: Value) -> list[Value]:
+        with e.strict():
+            return [function(e, *operands)]
+
+    return e.rarely(condition, [elsewhere], function.__name__.lstrip("_"), strictly, *operands)[0]
+
+
 def polynomial(e: Emit, x: Value, coefficients: Sequence[float], square: Value | None = None) -> Value:
     """c0 + c1 x + c2 x**2 ... as Horner's rule in x**2 over pairs c + c' x: half the latency for one product more.
 

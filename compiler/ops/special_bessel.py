@@ -8,6 +8,7 @@ coefficients, relative ones but for J, which has zeros.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from hybridflow.compiler.ops import elementary
 from hybridflow.compiler.ops.elementary_common import (
@@ -16,6 +17,7 @@ from hybridflow.compiler.ops.elementary_common import (
     clamp_above,
     clamp_below,
     elementary as _elementary,
+    in_some_lanes,
     polynomial,
     through_float64,
 )
@@ -194,9 +196,7 @@ def j0(e: Emit, x: Value) -> Value:
     inside = clamp_above(e, _tiny_as_zero(e, size), 4.0)
     near = polynomial(e, e.fma(inside, inside, -8.0), _J0_NEAR)
     middle = polynomial(e, e.sub(clamp_above(e, size, 8.0), 6.0), _J0_MIDDLE)
-    sine, cosine, p, q, scale = _hankel(e, size, _P0, _Q0)
-    far = e.mul(e.sub(e.mul(p, e.add(cosine, sine)), e.mul(q, e.sub(sine, cosine))), scale)
-    return _by_size(e, size, near, middle, far)
+    return _by_size(e, size, near, middle, _far_j0)
 
 
 @_elementary
@@ -207,10 +207,18 @@ def j1(e: Emit, x: Value) -> Value:
     inside = clamp_above(e, _tiny_as_zero(e, size), 4.0)
     near = e.mul(polynomial(e, e.fma(inside, inside, -8.0), _J1_NEAR), clamp_above(e, size, 4.0))
     middle = polynomial(e, e.sub(clamp_above(e, size, 8.0), 6.0), _J1_MIDDLE)
-    sine, cosine, p, q, scale = _hankel(e, size, _P1, _Q1)
-    far = e.mul(e.add(e.mul(p, e.sub(sine, cosine)), e.mul(q, e.add(sine, cosine))), scale)
-    result = _by_size(e, size, near, middle, far)
+    result = _by_size(e, size, near, middle, _far_j1)
     return e.select(e.lt(x, 0.0), e.neg(result), e.select(e.eq(x, 0.0), x, result))
+
+
+def _far_j0(e: Emit, size: Value) -> Value:
+    sine, cosine, p, q, scale = _hankel(e, size, _P0, _Q0)
+    return e.mul(e.sub(e.mul(p, e.add(cosine, sine)), e.mul(q, e.sub(sine, cosine))), scale)
+
+
+def _far_j1(e: Emit, size: Value) -> Value:
+    sine, cosine, p, q, scale = _hankel(e, size, _P1, _Q1)
+    return e.mul(e.add(e.mul(p, e.sub(sine, cosine)), e.mul(q, e.add(sine, cosine))), scale)
 
 
 def _hankel(e: Emit, size: Value, p: tuple[float, ...], q: tuple[float, ...]) -> tuple[Value, ...]:
@@ -228,8 +236,8 @@ def _hankel(e: Emit, size: Value, p: tuple[float, ...], q: tuple[float, ...]) ->
     )
 
 
-def _by_size(e: Emit, size: Value, near: Value, middle: Value, far: Value) -> Value:
-    result = e.select(e.lt(size, 4.0), near, e.select(e.lt(size, 8.0), middle, far))
+def _by_size(e: Emit, size: Value, near: Value, middle: Value, far: Callable[..., Value]) -> Value:
+    result = in_some_lanes(e, e.not_lt(size, 8.0), e.select(e.lt(size, 4.0), near, middle), far, size)
     return e.select(e.eq(size, math.inf), 0.0, result)
 
 

@@ -17,6 +17,7 @@ from hybridflow.compiler.ops.elementary_common import (
     clamp_above,
     clamp_below,
     elementary as _elementary,
+    in_some_lanes,
     polynomial,
     through_float64,
     two_product,
@@ -94,8 +95,12 @@ def erfcx(e: Emit, x: Value) -> Value:
     """exp(x**2) erfc(x); for negative x by 2 exp(x**2) - erfcx(-x)."""
     size = e.abs(x)
     positive = _scaled_of_positive(e, size)
+    return in_some_lanes(e, e.lt(x, 0.0), positive, _reflected_erfcx, size, positive)
+
+
+def _reflected_erfcx(e: Emit, size: Value, positive: Value) -> Value:
     twice = e.mul(exp_pair(e, _square(e, clamp_above(e, size, 30.0))), 2.0)
-    return e.select(e.lt(x, 0.0), e.sub(twice, positive), positive)
+    return e.sub(twice, positive)
 
 
 @_elementary
@@ -107,7 +112,11 @@ def erfc(e: Emit, x: Value) -> Value:
     square = _square(e, inside)
     tail = e.mul(exp_pair(e, Pair(e.neg(square.hi), e.neg(square.lo))), _scaled_of_positive(e, inside))
     far = e.select(e.lt(x, 0.0), e.sub(2.0, tail), tail)
-    return e.select(e.lt(size, 0.5), e.sub(1.0, elementary.erf(e, x)), far)
+    return in_some_lanes(e, e.lt(size, 0.5), far, _erfc_near_zero, x)
+
+
+def _erfc_near_zero(e: Emit, x: Value) -> Value:
+    return e.sub(1.0, elementary.erf(e, x))
 
 
 def _central(e: Emit, x: Value) -> Value:
@@ -121,16 +130,22 @@ def _tail(e: Emit, p: Value) -> Value:
     """erfcinv(p) for p <= 1/4."""
     s = e.sqrt(e.neg(elementary.log(e, p)))
     near = clamp_above(e, s, 7.0)
-    rest = e.select(
-        e.lt(s, 3.5),
-        e.select(e.lt(s, 2.0), polynomial(e, e.sub(near, 1.585), _TAIL_2), polynomial(e, e.sub(near, 2.75), _TAIL_3)),
-        e.select(
-            e.lt(s, 6.5),
-            polynomial(e, e.sub(near, 5.0), _TAIL_6),
-            polynomial(e, e.sub(e.div(1.0, clamp_below(e, s, 6.0)), _CENTER_28), _TAIL_28),
-        ),
-    )
+    rest = polynomial(e, e.sub(near, 1.585), _TAIL_2)
+    rest = in_some_lanes(e, e.not_lt(s, 2.0), rest, _rest_of_tail_3, near)
+    rest = in_some_lanes(e, e.not_lt(s, 3.5), rest, _rest_of_far_tail, s, near)
     return e.fma(s, rest, s)
+
+
+def _rest_of_tail_3(e: Emit, near: Value) -> Value:
+    return polynomial(e, e.sub(near, 2.75), _TAIL_3)
+
+
+def _rest_of_far_tail(e: Emit, s: Value, near: Value) -> Value:
+    return e.select(
+        e.lt(s, 6.5),
+        polynomial(e, e.sub(near, 5.0), _TAIL_6),
+        polynomial(e, e.sub(e.div(1.0, clamp_below(e, s, 6.0)), _CENTER_28), _TAIL_28),
+    )
 
 
 @_elementary

@@ -16,6 +16,7 @@ from hybridflow.compiler.ops.elementary_common import (
     clamp_above,
     clamp_below,
     elementary as _elementary,
+    in_some_lanes,
     polynomial,
     through_float64,
 )
@@ -117,11 +118,14 @@ def log_gamma(e: Emit, x: Value) -> Value:
     """The logarithm of the absolute value of gamma.  For x < 0 errors are relative to the larger part."""
     negative = e.lt(x, 0.0)
     positive = _log_gamma_of_positive(e, e.select(negative, e.sub(1.0, x), x))
-    sine = elementary.sin(e, _pi_times_rest(e, e.select(negative, x, 0.5)))
-    reflected = e.sub(e.sub(math.log(math.pi), elementary.log(e, e.abs(sine))), positive)
-    result = e.select(negative, reflected, positive)
+    result = in_some_lanes(e, negative, positive, _reflected_log_gamma, x, positive)
     pole = e.or_(e.eq(x, math.inf), e.and_(negative, _is_whole(e, x)))
     return e.select(pole, math.inf, result)
+
+
+def _reflected_log_gamma(e: Emit, x: Value, positive: Value) -> Value:
+    sine = elementary.sin(e, _pi_times_rest(e, e.select(e.lt(x, 0.0), x, 0.5)))
+    return e.sub(e.sub(math.log(math.pi), elementary.log(e, e.abs(sine))), positive)
 
 
 @_elementary
@@ -132,14 +136,20 @@ def gamma(e: Emit, x: Value) -> Value:
     n, s, near = _near_two(e, y)
     moderate, factor = elementary.exp(e, near), _stepped(e, n, s, y)
     moderate = e.select(e.lt(n, 1.5), e.div(moderate, factor), e.mul(moderate, factor))
-    large = e.not_lt(y, _LARGE)
-    inside = clamp_above(e, clamp_below(e, y, 1.0), 400.0)
-    root = e.mul(elementary.pow(e, inside, e.mul(e.sub(inside, 0.5), 0.5)), elementary.exp(e, e.mul(inside, -0.5)))
-    scale = elementary.exp(e, e.add(_stirling_rest(e, inside, STIRLING), HALF_LOG_2_PI))
-    scaled = e.mul(root, scale)
-    positive = e.select(large, e.mul(scaled, root), moderate)
-    reflected = _reflected_gamma(e, x, e.select(large, scaled, moderate), e.select(large, root, 1.0))
-    return _gamma_at_poles(e, x, e.select(e.lt(x, 0.0), reflected, positive))
+    one = e.const(1.0, y.dtype, y.width)
+    size, factor = e.rarely(e.not_lt(y, _LARGE), [moderate, one], "large_gamma", _large_gamma, y)
+    result = in_some_lanes(e, e.lt(x, 0.0), e.mul(size, factor), _reflected_gamma, x, size, factor)
+    return _gamma_at_poles(e, x, result)
+
+
+def _large_gamma(e: Emit, y: Value) -> tuple[Value, Value]:
+    """Two factors, of which the first is not too large where their product is."""
+    with e.strict():
+        inside = clamp_above(e, clamp_below(e, y, 1.0), 400.0)
+        power = elementary.pow(e, inside, e.mul(e.sub(inside, 0.5), 0.5))
+        root = e.mul(power, elementary.exp(e, e.mul(inside, -0.5)))
+        scale = elementary.exp(e, e.add(_stirling_rest(e, inside, STIRLING), HALF_LOG_2_PI))
+        return e.mul(root, scale), root
 
 
 def _reflected_gamma(e: Emit, x: Value, positive: Value, factor: Value) -> Value:
@@ -154,8 +164,11 @@ def _reflected_gamma(e: Emit, x: Value, positive: Value, factor: Value) -> Value
 def _gamma_at_poles(e: Emit, x: Value, result: Value) -> Value:
     result = e.select(e.and_(e.lt(x, 0.0), _is_whole(e, x)), math.nan, result)
     result = e.select(e.eq(x, math.inf), math.inf, result)
-    # Near 0 it is 1 / x.
-    return e.select(e.lt(e.abs(x), 1e-17), e.div(1.0, e.select(e.lt(e.abs(x), 1e-17), x, 1.0)), result)
+    return in_some_lanes(e, e.lt(e.abs(x), 1e-17), result, _gamma_near_zero, x)
+
+
+def _gamma_near_zero(e: Emit, x: Value) -> Value:
+    return e.div(1.0, e.select(e.lt(e.abs(x), 1e-17), x, 1.0))
 
 
 @_elementary
@@ -165,10 +178,14 @@ def digamma(e: Emit, x: Value) -> Value:
     negative = e.lt(x, 0.0)
     y = e.select(negative, e.sub(1.0, x), x)
     result = _digamma_of_positive(e, y)
-    rest = _pi_times_rest(e, e.select(negative, x, 0.25))
-    result = e.select(negative, e.sub(result, e.div(math.pi, elementary.tan(e, rest))), result)
+    result = in_some_lanes(e, negative, result, _reflected_digamma, x, result)
     result = e.select(e.and_(negative, _is_whole(e, x)), math.nan, result)
     return e.select(e.eq(x, 0.0), e.copysign(math.inf, e.neg(x)), result)
+
+
+def _reflected_digamma(e: Emit, x: Value, positive: Value) -> Value:
+    rest = _pi_times_rest(e, e.select(e.lt(x, 0.0), x, 0.25))
+    return e.sub(positive, e.div(math.pi, elementary.tan(e, rest)))
 
 
 def _digamma_of_positive(e: Emit, y: Value) -> Value:
@@ -186,11 +203,15 @@ def _digamma_of_positive(e: Emit, y: Value) -> Value:
         denominator = e.select(wanted, e.mul(denominator, factor), denominator)
     numerator = e.select(low, -1.0, numerator)
     small = e.add(near, e.div(numerator, e.select(low, inside, denominator)))
+    return in_some_lanes(e, e.not_lt(y, _LARGE), small, _large_digamma, y)
+
+
+def _large_digamma(e: Emit, y: Value) -> Value:
     large = clamp_below(e, y, 1.0)
     inverse = e.div(1.0, large)
     square = e.mul(inverse, inverse)
     series = e.fma(square, polynomial(e, square, _STIRLING_1), e.mul(inverse, 0.5))
-    return e.select(e.lt(y, _LARGE), small, e.sub(elementary.log(e, large), series))
+    return e.sub(elementary.log(e, large), series)
 
 
 @_elementary
@@ -209,10 +230,13 @@ def trigamma(e: Emit, x: Value) -> Value:
     square = e.mul(inverse, inverse)
     series = e.fma(e.mul(square, inverse), polynomial(e, square, _STIRLING_2), e.fma(square, 0.5, inverse))
     result = e.add(series, e.div(numerator, denominator))
-    sine = elementary.sin(e, _pi_times_rest(e, e.select(negative, x, 0.5)))
-    reflected = e.sub(e.div(math.pi**2, e.mul(sine, sine)), result)
-    result = e.select(negative, reflected, result)
+    result = in_some_lanes(e, negative, result, _reflected_trigamma, x, result)
     return e.select(e.and_(e.le(x, 0.0), _is_whole(e, x)), math.inf, result)
+
+
+def _reflected_trigamma(e: Emit, x: Value, positive: Value) -> Value:
+    sine = elementary.sin(e, _pi_times_rest(e, e.select(e.lt(x, 0.0), x, 0.5)))
+    return e.sub(e.div(math.pi**2, e.mul(sine, sine)), positive)
 
 
 @_elementary

@@ -1,7 +1,7 @@
 """The incomplete gamma and beta functions over the emitter, and their derivatives to the parameters.
 
-A power series where it converges quickly, a continued fraction by Lentz's method elsewhere (Abramowitz and Stegun
-6.5.29, 6.5.31, 26.5.8), both until all lanes stand still.  What stands before them is taken as a deviance, which keeps
+A power series where it converges quickly, a continued fraction elsewhere (Abramowitz and Stegun 6.5.29, 6.5.31,
+26.5.8), both until all lanes stand still.  What stands before them is taken as a deviance, which keeps
 its digits where differences of logarithms have none (Loader, Fast and accurate computation of binomial probabilities,
 2000).  Derivatives to a parameter come from the same recurrences in dual numbers.
 """
@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from hybridflow.compiler.ops import elementary, special_gamma
+from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ops import elementary, special_error, special_gamma
 from hybridflow.compiler.ops.dual_numbers import (
-    TINY,
     Dual,
     choose,
     iterate,
@@ -22,7 +22,9 @@ from hybridflow.compiler.ops.dual_numbers import (
     nonzero,
     plus,
     product,
+    product_plus,
     quotient,
+    settles,
     slope_of,
     with_slope,
 )
@@ -32,6 +34,7 @@ from hybridflow.compiler.ops.elementary_common import (
     clamp_above,
     clamp_below,
     elementary as _elementary,
+    in_some_lanes,
     polynomial,
     through_float64,
 )
@@ -44,10 +47,13 @@ def _stirling_error(e: Emit, k: Value) -> Value:
     large = clamp_below(e, k, 8.0)
     inverse = e.div(1.0, large)
     series = e.mul(inverse, polynomial(e, e.mul(inverse, inverse), special_gamma.STIRLING))
+    return in_some_lanes(e, e.lt(k, 8.0), series, _stirling_error_of_small, k)
+
+
+def _stirling_error_of_small(e: Emit, k: Value) -> Value:
     low = clamp_above(e, k, 8.0)
     exact = special_gamma.log_gamma_plus_one(e, low)
-    exact = e.sub(e.add(exact, low), e.fma(e.add(low, 0.5), elementary.log(e, low), special_gamma.HALF_LOG_2_PI))
-    return e.select(e.lt(k, 8.0), exact, series)
+    return e.sub(e.add(exact, low), e.fma(e.add(low, 0.5), elementary.log(e, low), special_gamma.HALF_LOG_2_PI))
 
 
 def _deviance(e: Emit, k: Value, mean: Value) -> Value:
@@ -57,17 +63,28 @@ def _deviance(e: Emit, k: Value, mean: Value) -> Value:
     near = e.lt(e.abs(d), 0.5)
     inside = e.select(near, d, 0.0)
     close = e.mul(k, e.sub(inside, elementary.log1p(e, inside)))
-    return e.select(near, close, e.add(e.mul(k, elementary.log(e, e.div(k, mean))), distance))
+    return in_some_lanes(e, e.not_(near), close, _far_deviance, k, mean, distance)
+
+
+def _far_deviance(e: Emit, k: Value, mean: Value, distance: Value) -> Value:
+    return e.add(e.mul(k, elementary.log(e, e.div(k, mean))), distance)
 
 
 def _gamma_front(e: Emit, a: Value, x: Value) -> Value:
     """x**a exp(-x) / gamma(a + 1)."""
-    deviance = e.add(_deviance(e, clamp_below(e, a, 8.0), x), _stirling_error(e, clamp_below(e, a, 8.0)))
-    large = e.div(elementary.exp(e, e.neg(deviance)), e.sqrt(e.mul(clamp_below(e, a, 8.0), 2 * math.pi)))
-    low = clamp_above(e, a, 8.0)
+    large = e.not_lt(a, 8.0)
+    low = e.select(large, 1.0, a)
     power = e.mul(elementary.pow(e, x, low), elementary.exp(e, e.neg(x)))
-    small = e.div(power, special_gamma.gamma(e, e.add(low, 1.0)))
-    return e.select(e.lt(a, 8.0), small, large)
+    # gamma(a + 1), of which no argument is large
+    factor, up = e.select(e.lt(low, 1.0), 1.0, low), e.select(e.lt(low, 1.0), e.add(low, 1.0), low)
+    small = e.div(power, e.mul(special_gamma.gamma(e, up), factor))
+    return in_some_lanes(e, large, small, _large_gamma_front, a, x)
+
+
+def _large_gamma_front(e: Emit, a: Value, x: Value) -> Value:
+    a = clamp_below(e, a, 8.0)
+    deviance = e.add(_deviance(e, a, x), _stirling_error(e, a))
+    return e.div(elementary.exp(e, e.neg(deviance)), e.sqrt(e.mul(a, 2 * math.pi)))
 
 
 def _beta_front(e: Emit, a: Value, b: Value, x: Value, y: Value) -> Value:
@@ -82,29 +99,68 @@ def _beta_front(e: Emit, a: Value, b: Value, x: Value, y: Value) -> Value:
 # ---- gamma
 
 
+_STEPS = 4  # of series and fractions between two divisions
+
+
+def _power_of_two_below(e: Emit, x: Value) -> Value:
+    """The largest power of two up to x, of a normal number."""
+    return e.bitcast(e.and_(e.bitcast(x, dt.int64), 0x7FF << 52), x.dtype)
+
+
 def _gamma_series(e: Emit, going: Value, a: Dual, x: Value) -> Dual:
-    """1 + x / (a + 1) + x**2 / ((a + 1) (a + 2)) ..."""
+    """1 + x / (a + 1) + x**2 / ((a + 1) (a + 2)) ..., some terms at once over their common denominator."""
+    scale = e.div(1.0, _power_of_two_below(e, clamp_above(e, e.add(a.value, 1.0), 1e300)))
+    scaled, base = Dual(e.mul(x, scale)), product(e, a, Dual(scale))
+    square = product(e, scaled, scaled)
+    last = product(e, square, square)
     one = with_slope(e, Dual(e.const(1.0, x.dtype, x.width)), a)
 
     def step(number: Value, total: Dual, term: Dual) -> tuple[list[Dual], Value]:
-        term = quotient(e, product(e, term, Dual(x)), plus(e, a, Dual(number)))
-        following = plus(e, total, term)
+        done = e.mul(e.sub(number, 1.0), float(_STEPS))
+        divisors = [product_plus(e, Dual(e.add(done, k + 1.0)), Dual(scale), base) for k in range(_STEPS)]
+        below, above = divisors[-1], plus(e, scaled, divisors[-1])
+        for k in range(_STEPS - 2, 0, -1):
+            # Above stands the sum of the terms behind, below what is before the next.
+            below = product(e, divisors[k], below)
+            above = product_plus(e, scaled, above, below)
+        ratio = quotient(e, term, product(e, divisors[0], below))
+        following = product_plus(e, ratio, product(e, scaled, above), total)
+        term = product(e, ratio, last)
         return [following, term], moves(e, term, following)
 
     return iterate(e, going, [one, one], step)[0]
 
 
 def _gamma_fraction(e: Emit, going: Value, a: Dual, x: Value) -> Dual:
-    """1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / ...))"""
-    one = e.const(1.0, x.dtype, x.width)
+    """1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / ...)), by the recurrence of its numerators and
+    denominators: after some steps the last denominator is one again (Abramowitz and Stegun 3.10.1)."""
+    one = Dual(e.const(1.0, x.dtype, x.width))
+    scale = e.div(1.0, _power_of_two_below(e, clamp_above(e, clamp_below(e, x, 1.0), 1e300)))
+    twice = e.mul(scale, 2.0)
+    scaled = product(e, a, Dual(scale))
     left = Dual(e.sub(x, a.value), None if a.slope is None else e.neg(a.slope))  # x - a
-    inverse = quotient(e, Dual(one), nonzero(e, plus(e, left, Dual(one))))
+    base = product(e, plus(e, left, one), Dual(scale))
 
-    def term(number: Value) -> tuple[Dual, Dual]:
-        numerator = product(e, Dual(number), plus(e, a, Dual(e.neg(number))))
-        return numerator, plus(e, left, Dual(e.fma(number, 2.0, 1.0)))
+    def step(number: Value, total: Dual, before: Dual, below: Dual, change: Dual) -> tuple[list[Dual], Value]:
+        done = e.mul(e.sub(number, 1.0), float(_STEPS))
+        above, denominator = total, one
+        for k in range(_STEPS):
+            n = e.add(done, k + 1.0)
+            share = e.mul(n, scale)
+            partial = product(e, Dual(share), plus(e, scaled, Dual(e.neg(share))))
+            factor = product_plus(e, Dual(n), Dual(twice), base)
+            above, before = product_plus(e, factor, above, product(e, partial, before)), above
+            denominator, below = product_plus(e, factor, denominator, product(e, partial, below)), denominator
+        inverse = quotient(e, one, denominator)
+        following, before, below = (product(e, part, inverse) for part in (above, before, below))
+        last, change = change, plus(e, following, product(e, total, Dual(e.neg(one.value))))
+        change = Dual(e.abs(change.value), None if change.slope is None else e.abs(change.slope))
+        return [following, before, below, change], settles(e, change, last, following)
 
-    return lentz(e, going, inverse, Dual(e.div(one, TINY)), inverse, term)
+    first = quotient(e, one, base)
+    nothing = with_slope(e, Dual(e.zero(x.dtype)), a)
+    far = Dual(e.const(math.inf, x.dtype, x.width), None if a.slope is None else e.const(math.inf, x.dtype, x.width))
+    return product(e, iterate(e, going, [first, nothing, first, far], step)[0], Dual(scale))
 
 
 def _inside_gamma(e: Emit, a: Value, x: Value) -> Value:
@@ -116,6 +172,8 @@ def _inside_gamma(e: Emit, a: Value, x: Value) -> Value:
 def _gamma_both(e: Emit, a: Value, x: Value) -> tuple[Value, Value]:
     """The lower and the upper incomplete gamma function over gamma, ends of the domain included."""
     inside = _inside_gamma(e, a, x)
+    huge = e.and_(inside, e.ge(a, _HUGE))
+    inside = e.and_(inside, e.not_(huge))
     a_in, x_in = e.select(inside, a, 1.0), e.select(inside, x, 1.0)
     by_series = e.lt(x_in, e.add(a_in, 1.0))
     front = _gamma_front(e, a_in, x_in)
@@ -124,7 +182,8 @@ def _gamma_both(e: Emit, a: Value, x: Value) -> tuple[Value, Value]:
     lower = e.select(by_series, lower, e.sub(1.0, upper))
     upper = e.select(by_series, e.sub(1.0, lower), upper)
     small = e.and_(e.lt(a_in, 0.5), e.lt(x_in, 1.1))
-    upper = e.select(small, _small_upper_gamma(e, e.and_(inside, small), a_in, x_in), upper)
+    upper = in_some_lanes(e, e.and_(inside, small), upper, _small_upper_gamma, a_in, x_in)
+    lower, upper = e.rarely(huge, [lower, upper], "huge_gamma", _huge_gamma, a, x)
     nothing = e.or_(e.eq(x, 0.0), e.eq(a, math.inf))  # below x
     everything = e.or_(e.eq(a, 0.0), e.eq(x, math.inf))
     wrong = e.or_(e.or_(e.is_nan(a), e.is_nan(x)), e.or_(e.lt(a, 0.0), e.lt(x, 0.0)))
@@ -137,8 +196,28 @@ def _gamma_both(e: Emit, a: Value, x: Value) -> tuple[Value, Value]:
     return with_ends(lower, 0.0, 1.0), with_ends(upper, 1.0, 0.0)
 
 
-def _small_upper_gamma(e: Emit, going: Value, a: Value, x: Value) -> Value:
+_HUGE = 1e10  # where series and fractions take as many terms as its root
+
+
+def _huge_gamma(e: Emit, a: Value, x: Value) -> tuple[Value, Value]:
+    """Both of a huge parameter: nearly the normal distribution (Temme, The asymptotic expansion of the incomplete gamma
+    functions, 1979)."""
+    with e.strict():
+        distance = e.div(e.sub(x, a), a)
+        near = e.lt(e.abs(distance), 1e-3)
+        d = e.select(near, distance, 0.0)
+        close = e.mul(e.mul(a, e.mul(d, d)), polynomial(e, d, (1 / 2, -1 / 3, 1 / 4, -1 / 5, 1 / 6)))
+        deviance = e.select(near, close, _deviance(e, a, x))
+        correction = e.div(elementary.exp(e, e.neg(deviance)), e.sqrt(e.mul(e.div(a, 2.0), 4 * math.pi)))
+        correction = e.mul(correction, e.fma(d, 1 / 12, -1 / 3))
+        root = e.copysign(e.sqrt(deviance), distance)
+        upper = e.fma(special_error.erfc(e, root), 0.5, correction)
+        return e.sub(e.mul(special_error.erfc(e, e.neg(root)), 0.5), correction), upper
+
+
+def _small_upper_gamma(e: Emit, a: Value, x: Value) -> Value:
     """1 - x**a / gamma(a + 1), plus the rest of an alternating series: exact where the lower function is nearly 1."""
+    going = e.and_(e.lt(a, 0.5), e.lt(x, 1.1))
     a, x = clamp_above(e, a, 0.5), clamp_above(e, x, 1.1)
     exponent = e.sub(e.mul(a, elementary.log(e, x)), special_gamma.log_gamma_plus_one(e, a))
 

@@ -12,6 +12,7 @@ from hybridflow.compiler.ops.elementary_common import (
     clamp_above,
     clamp_below,
     elementary as _elementary,
+    in_some_lanes,
     polynomial,
     through_float64,
 )
@@ -69,7 +70,13 @@ def expi(e: Emit, x: Value) -> Value:
     sums = iterate(e, near, [Dual(zero), Dual(one)], step)[0].value
     logarithm = elementary.log(e, e.select(e.eq(inside, 0.0), 0.0, e.abs(inside)))
     series = e.add(e.add(logarithm, _EULER), sums)
-    return e.select(near, series, e.select(e.le(x, -1.0), e.neg(_e1(e, e.neg(x))), _expi_far(e, x)))
+    result = in_some_lanes(e, e.not_lt(x, _FAR), series, _expi_far, x)
+    result = in_some_lanes(e, e.le(x, -1.0), result, _expi_of_negative, x)
+    return e.select(e.is_nan(x), x, result)
+
+
+def _expi_of_negative(e: Emit, x: Value) -> Value:
+    return e.neg(_e1(e, e.neg(x)))
 
 
 def _e1(e: Emit, t: Value) -> Value:
@@ -93,7 +100,7 @@ def _expi_far(e: Emit, x: Value) -> Value:
     # In two factors: exp(x) overflows before the quotient does.
     half = elementary.exp(e, e.mul(size, 0.5))
     result = e.mul(e.mul(half, e.mul(inverse, total)), half)
-    return e.select(e.eq(x, math.inf), math.inf, e.select(e.is_nan(x), x, result))
+    return e.select(e.eq(x, math.inf), math.inf, result)
 
 
 @_elementary
@@ -142,7 +149,7 @@ def lambertw(e: Emit, x: Value) -> Value:
         w = e.sub(w, e.div(excess, e.sub(more, correction)))
     w = e.select(near_branch, branch, e.select(e.lt(e.abs(x), 1e-20), x, w))
     # Beyond 1e300 one step from the logarithm has all digits.
-    w = e.select(e.gt(x, 1e300), _far_lambertw(e, x), w)
+    w = in_some_lanes(e, e.gt(x, 1e300), w, _far_lambertw, x)
     return e.select(e.lt(distance, -1e-15), math.nan, e.select(e.is_nan(x), x, w))
 
 

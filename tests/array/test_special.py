@@ -145,10 +145,42 @@ def test_incomplete_gamma() -> None:
             assert exact < 1e-290 or abs(mp.mpf(float(v)) - exact) <= 4e-13 * exact, (name, p, q)
 
 
+def test_incomplete_gamma_of_huge_parameters() -> None:
+    """Against Temme's uniform expansion in forty digits, with one term more."""
+    a = np.repeat([1.01e10, 3e12, 1e15], 6)
+    x = a + np.sqrt(a) * np.tile([-6.0, -2.0, -0.3, 0.7, 5.0, 30.0], 3)
+    lower, upper = hf.special.gammainc(a, x).numpy(), hf.special.gammaincc(a, x).numpy()
+    for p, q, below, above in zip(a, x, lower, upper):
+        mu = (mp.mpf(q) - mp.mpf(p)) / mp.mpf(p)
+        eta = mp.sign(mu) * mp.sqrt(2 * (mu - mp.log1p(mu)))
+        second = 1 / eta**3 - 1 / mu**3 - 1 / mu**2 - 1 / (12 * mu)
+        rest = mp.exp(-p * eta**2 / 2) / mp.sqrt(2 * mp.pi * p) * (1 / mu - 1 / eta + second / p)
+        root = eta * mp.sqrt(mp.mpf(p) / 2)
+        assert abs(above - (mp.erfc(root) / 2 + rest)) <= 1e-11 * above, (p, q)
+        assert abs(below - (mp.erfc(-root) / 2 - rest)) <= 1e-11 * below, (p, q)
+    ends = hf.asarray([[1e100, 1.0], [1e200, 1e100], [1e300, 1e300], [1e308, 1.7e308]], dtype="float64")
+    assert hf.special.gammainc(ends[:, 0], ends[:, 1]).tolist() == [0.0, 0.0, 0.5, 1.0]
+
+
 def test_what_does_not_converge_is_nan_and_no_wrong_number() -> None:
-    a = hf.asarray([1e12, 1e12, 2.0], dtype="float64")
-    got = hf.special.gammainc(a, hf.asarray([1e12, 1e11, 1.0], dtype="float64")).numpy()
-    assert np.isnan(got[0]) and got[1] == 0.0 and got[2] == pytest.approx(float(mp.gammainc(2, 0, 1)), rel=1e-14)
+    a, x = (hf.asarray(values, dtype="float64") for values in ([1e12, 1e12, 2.0], [1e12, 1e11, 1.0]))
+    assert hf.special.gammainc(a, x).numpy()[2] == pytest.approx(float(mp.gammainc(2, 0, 1)), rel=1e-14)
+    slope = hf.grad(lambda a: hf.sum(hf.special.gammainc(a, x)))(a).numpy()
+    exact = float(mp.diff(lambda p: mp.gammainc(p, 0, 1, regularized=True), 2))
+    assert np.isnan(slope[0]) and slope[1] == 0.0 and slope[2] == pytest.approx(exact, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["gamma", "gammaln", "digamma", "erfinv", "expi", "gammainc"])
+def test_a_result_does_not_depend_on_its_neighbours(name: str) -> None:
+    """Of which some take code that the others skip."""
+    x = np.array([0.3, 0.9999999, 9.5, -2.5, 1e-20, 60.0, -0.5, NAN, 3.5, 1e12, 0.1, -INF, 2.5])
+    if name == "gammainc":
+        x = np.abs(x)
+    operands = (x, x[::-1]) if name == "gammainc" else (x,)
+    function = getattr(hf.special, name)
+    whole = function(*[hf.asarray(v) for v in operands]).numpy()
+    for k in range(x.size):
+        assert same_bits(function(*[hf.asarray(v[k : k + 1].copy()) for v in operands]).numpy()[0], whole[k]), k
 
 
 def test_incomplete_beta() -> None:
