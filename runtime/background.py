@@ -3,7 +3,9 @@
 There are two queues, each with one thread, in which one piece of work follows the other: one of low priority, for
 better code of what runs already, and one for what calls do without until it is there.  On a busy machine low priority
 may mean seconds for a tenth of a second's work.  None of it begins where the process is to run on one thread, whose
-callers make themselves what they need.  A fork waits for the pieces that are at work, and goes on with the others in
+callers make themselves what they need.  Better code begins when no
+first call is being traced or compiled: each of the two would take the interpreter's lock from the other, and who holds
+it at low priority may do so for long.  A fork waits for the pieces that are at work, and goes on with the others in
 both processes; so does a child that finds a thread at work nevertheless.  The end of the process waits for those
 pieces, too, as LLVM's memory goes then, and drops the others.
 """
@@ -15,6 +17,7 @@ import contextlib
 import os
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 
@@ -23,6 +26,8 @@ from hybridflow.runtime.thread_pool_words import THREADS, words
 from hybridflow.runtime.threads import thread_count
 
 _NICENESS = 10  # a tenth of the time of what else wants the core
+_LONGEST = 0.5  # seconds for which better code waits for first calls, and for any one of them
+_LOOK = 0.002  # seconds between two looks whether one is at work
 
 _lock = fork_safe_locks.make()  # around the queues; taken by work that is apart alone, and as a process forks or ends
 _is_held = False  # whether no piece of work begins for now
@@ -73,6 +78,8 @@ class _Queue:
                     self.thread = None
                     return
                 work = self.waiting[0]
+            if self._niceness and not FirstCalls.give_way():
+                continue
             try:
                 with gc_pause.paused():  # in this thread it would run finalizers of the user's
                     work()
@@ -83,6 +90,33 @@ class _Queue:
             with _lock:
                 if self.waiting and self.waiting[0] is work:
                     self.waiting.popleft()
+
+
+class FirstCalls:
+    """When one was begun last, and when one was over: a thread that is interrupted in between leaves nothing behind
+    that would have others wait for good."""
+
+    began = over = 0.0
+
+    @classmethod
+    def begin(cls) -> None:
+        cls.began = time.monotonic()
+
+    @classmethod
+    def end(cls) -> None:
+        cls.over = time.monotonic()
+
+    @classmethod
+    def is_at_work(cls) -> bool:
+        return cls.over < cls.began and time.monotonic() < cls.began + _LONGEST
+
+    @classmethod
+    def give_way(cls) -> bool:
+        """Wait for them, but not for long; whether work is to begin then."""
+        end = time.monotonic() + _LONGEST
+        while cls.is_at_work() and time.monotonic() < end and not _is_held:
+            time.sleep(_LOOK)
+        return not _is_held
 
 
 _needed, _better = _Queue(0), _Queue(_NICENESS)

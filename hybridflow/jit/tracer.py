@@ -26,7 +26,7 @@ from hybridflow.jit.dynamic_shapes import DynamicShapes
 from hybridflow.jit.retrace_log import Cause, RetraceLog, argument_cause
 from hybridflow.jit.run_eagerly import EagerCalls
 from hybridflow.jit.trace_cache import TraceCache, Variant
-from hybridflow.runtime import fork_safe_locks, uninterruptible
+from hybridflow.runtime import background, fork_safe_locks, uninterruptible
 from hybridflow.tracing.data_dependent_sizes import SizeKnownError, SizesWantedError, extent_of
 
 if TYPE_CHECKING:
@@ -288,7 +288,11 @@ class Tracer:
                 self.retraces.add(cause, where, concrete.trace_ms, concrete.compile_ms, self._cache.count_calls() + 1)
             return variant
 
-        variant = self._cache.lookup_or_trace(key, leaves, trace)
+        background.FirstCalls.begin()
+        try:
+            variant = self._cache.lookup_or_trace(key, leaves, trace)
+        finally:
+            background.FirstCalls.end()
         self.holds_objects |= variant.concrete.holds_objects or bool(variant.guards and variant.guards.steps)
         return variant
 

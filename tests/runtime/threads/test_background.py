@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import types
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -96,3 +97,43 @@ atexit.register(ends.set)
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT)
     assert (done.returncode, done.stdout, done.stderr) == (0, "True\nFalse\n2\n", "")
+
+
+@pytest.mark.parametrize("ends_after", [3, None])
+def test_better_code_waits_for_a_first_call_but_not_for_long(
+    ends_after: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, looks, begun = [100.0], list[float](), list[int]()
+
+    def look(seconds: float) -> None:
+        clock[0] += seconds
+        looks.append(clock[0])
+        if len(looks) == ends_after:
+            background.FirstCalls.end()
+
+    monkeypatch.setattr(background, "time", types.SimpleNamespace(monotonic=lambda: clock[0], sleep=look))
+    monkeypatch.setattr(background.FirstCalls, "began", 0.0)
+    monkeypatch.setattr(background.FirstCalls, "over", 0.0)
+    background.FirstCalls.begin()
+    background.begin(lambda: begun.append(len(looks)))
+    background.wait()
+    longest = background._LONGEST / background._LOOK
+    assert begun == [ends_after] if ends_after else longest - 2 < begun[0] < longest + 2
+
+
+def test_first_calls_are_at_work_while_they_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "_LONGEST", 1e9)
+    seen = []
+
+    @hf.function
+    def f(x: hf.Tensor) -> hf.Tensor:
+        seen.append(background.FirstCalls.is_at_work())
+        if len(seen) == 2:
+            raise ValueError
+        return x + 1
+
+    f(hf.asarray([1.0]))
+    assert seen == [True] and not background.FirstCalls.is_at_work()
+    with pytest.raises(ValueError):
+        f(hf.asarray([1.0, 2.0]))
+    assert not background.FirstCalls.is_at_work()
