@@ -15,6 +15,8 @@ from hybridflow.guards.attribute_reads import (
     MISSING,
     before_attribute,
     in_class,
+    lookup,
+    note_order,
     read_attribute,
 )
 from hybridflow.guards.code_ownership import is_users_class, is_users_function
@@ -129,17 +131,30 @@ _HOOKS: dict[Any, str] = {isinstance: "__instancecheck__", issubclass: "__subcla
 def _ask_kinds(recording: GuardBuilder, question: Callable[..., bool], value: object, kinds: object) -> bool:
     """``isinstance`` and ``issubclass``: metaclasses of the user's are recorded as they answer; those of libraries are
     asked again by a guard, since abstract base classes may come to know a class, and protocols look at the instance."""
+    if isinstance(kinds, tuple):
+        recording.note(read_items, kinds, _NESTED)
+    recording.note(_note_subject, type(value) if question is isinstance else value, kinds)
     asked = []
     for kind in _each_kind(kinds):
         answers = in_class(type(kind), _HOOKS[question])
+        recording.note(lookup, type(kind), _HOOKS[question])
         if is_users_function(answers):
             recording.note(before_operator, kind, "__instancecheck__", "__subclasscheck__")
-        elif type(kind) is not type:
+        elif answers is not vars(type)[_HOOKS[question]]:  # which looks at the bases alone
             asked.append(kind)
     result = question(value, kinds)
     if asked:
         recording.note(_note_kinds, question, value, kinds, asked, result)
     return result
+
+
+_NESTED = 8  # tuples of classes in tuples
+
+
+def _note_subject(recording: GuardBuilder, kind: object, kinds: object) -> None:
+    """Of the class that is asked about, its bases say whether it is one of ``kinds``, unless it is the very same."""
+    if isinstance(kind, type) and all(kind is not other for other in _each_kind(kinds)):
+        note_order(recording, kind)
 
 
 def _each_kind(kinds: object) -> Iterator[Any]:

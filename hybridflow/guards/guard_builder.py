@@ -32,7 +32,7 @@ from hybridflow.errors import TraceError, is_internal, user_location
 from hybridflow.guards import attribute_writes, c_function_models, trace_undo_log
 from hybridflow.guards.code_ownership import is_recorded, is_users_class
 from hybridflow.guards.value_checks import ATOMS, CONTAINERS, MAPPINGS, ArrayContents, check_of, items_of, same_items
-from hybridflow.runtime.calls.guard_steps import GuardStep, first_failing, has_own_dict
+from hybridflow.runtime.calls.guard_steps import GuardStep, first_failing, has_own_dict, order_of
 from hybridflow.runtime.fork_safe_locks import thread_states, trace_states
 from hybridflow.tracing.symbolic_float import SymbolicFloat
 from hybridflow.tracing.symbolic_number import SymbolicNumber
@@ -211,12 +211,32 @@ class GuardBuilder:
         earlier = self.slot_of(value)
         if check == "type" and earlier is not None:
             check, expected = "same", earlier  # another way to one container
-        return self._add_guard_step(key, read, owner, operand, check, expected, text, value)
+        slot = self._add_guard_step(key, read, owner, operand, check, expected, text, value)
+        self._guard_exception(slot, value)
+        return slot
+
+    def _guard_exception(self, slot: int, value: object) -> None:
+        """Of an exception, or a class of such, note the bases, which decide what clause catches it."""
+        is_class = issubclass(type(value), type)
+        kind: Any = value if is_class else type(value)
+        if not issubclass(kind, BaseException) or not is_users_class(kind):
+            return
+        if is_class:
+            self.guard_order(slot, kind)
+        else:
+            self.guard_read(slot, "class", None, kind, f"type({self.texts[slot]})")
 
     def guard_instance_dict(self, slot: int, value: object, attributes: object) -> int:
         """Note that the attributes of the object in a slot are in the dict ``attributes``; the slot of that."""
         read, operand = ("own", None) if has_own_dict(value, attributes) else ("attribute", "__dict__")
         return self.guard_read(slot, read, operand, attributes, f"vars({self.texts[slot]})")
+
+    def guard_order(self, slot: int, kind: type) -> None:
+        """Note in which order the class in a slot, and its bases, are asked for attributes."""
+        expected = tuple(map(weakref.ref, order_of(kind)))
+        self._add_guard_step(
+            (slot, "order"), "order", slot, None, "referents", expected, f"{self.texts[slot]}.__mro__"
+        )
 
     def guard_absent(self, owner: int, read: str, operand: object, text: str) -> None:
         """Note that there was nothing to read."""

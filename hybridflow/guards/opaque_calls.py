@@ -18,6 +18,7 @@ from hybridflow.autograph.runtime import branch_stack
 from hybridflow.core.call_binding import name_of
 from hybridflow.errors import ConcretizationError
 from hybridflow.guards import c_function_models
+from hybridflow.guards.attribute_reads import note_order
 from hybridflow.guards.code_ownership import is_recorded
 from hybridflow.guards.container_reads import (
     consume,
@@ -122,6 +123,8 @@ class Consuming:
             if names_attributes or any(f is method for method in _TEXTS):
                 read_text(recording, value)
             consume(recording, value, live=self._is_live, whole=whole or names_attributes)
+            if whole and isinstance(value, type):
+                note_order(recording, value)
         return all(map(is_plain, values))
 
 

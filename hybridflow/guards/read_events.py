@@ -16,7 +16,7 @@ from hybridflow.core.context import current
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.guards import container_reads
-from hybridflow.guards.attribute_reads import MISSING, before_attribute, read_attribute
+from hybridflow.guards.attribute_reads import MISSING, before_attribute, in_class, note_order, read_attribute
 from hybridflow.guards.guard_builder import GuardBuilder
 from hybridflow.guards.value_checks import ATOMS
 from hybridflow.tracing.symbolic_number import SymbolicNumber
@@ -65,17 +65,22 @@ def note_truth(recording: GuardBuilder, value: object) -> None:
         container_reads.before_operator(recording, value, "__bool__", "__len__")
 
 
+_COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 # What a comparison or a unary operator may call.
-_OF_ONE = (
-    *("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"),
-    *("__neg__", "__pos__", "__invert__"),
-)
+_OF_ONE = (*_COMPARISONS, "__neg__", "__pos__", "__invert__")
 
 
 def note_operand(recording: GuardBuilder, value: object) -> None:
     container_reads.consume(recording, value)
     if not container_reads.is_plain(value):
         container_reads.before_operator(recording, value, *_OF_ONE)
+        _note_precedence(recording, value, _COMPARISONS)
+
+
+def _note_precedence(recording: GuardBuilder, right: object, names: Sequence[str]) -> None:
+    """A right operand with such methods is asked first if its class is derived from that of the left one."""
+    if any(isinstance(in_class(type(right), name), types.FunctionType) for name in names):
+        note_order(recording, type(right))
 
 
 def note_operands(recording: GuardBuilder, name: str, left: object, right: object) -> None:
@@ -83,6 +88,8 @@ def note_operands(recording: GuardBuilder, name: str, left: object, right: objec
     for value, asked in ((left, f"__{plain}__"), (right, f"__r{plain}__")):
         if not container_reads.is_plain(value):
             container_reads.before_operator(recording, value, asked)
+    if type(left) is not type(right) and not (container_reads.is_plain(left) or container_reads.is_plain(right)):
+        _note_precedence(recording, right, (f"__r{plain}__",))
     live = isinstance(left, Tensor) or isinstance(right, Tensor)
     container_reads.consume(recording, left, live=live)
     container_reads.consume(recording, right, live=live)
@@ -113,6 +120,7 @@ def note_match(recording: GuardBuilder, value: object, names: Sequence[str], dep
     slot = recording.slot_of(value)
     if slot is not None:
         recording.guard_read(slot, "class", None, type(value), f"type({recording.texts[slot]})")
+    note_order(recording, type(value))
     parts = container_reads.items_of(value) if container_reads.base_container(value) is not None else []
     for name in (*names, *getattr(type(value), "__match_args__", ())):
         before_attribute(recording, value, name)

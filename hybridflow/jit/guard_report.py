@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -117,8 +118,16 @@ def failed_guard_cause(guards: Guards) -> Cause | None:
     if failed is None:
         return None  # another thread put it back
     position, value = failed
-    now = describe(value[0]) if value else "missing"
-    return captured_value_cause(guards.texts[position], _expected(guards.steps[position]), now)
+    step = guards.steps[position]
+    if not value:
+        now = "missing"
+    else:
+        now = _names(value[0]) if step.check == "referents" else describe(value[0])
+    return captured_value_cause(guards.texts[position], _expected(step), now)
+
+
+def _names(kinds: Iterable[type | None]) -> str:
+    return ", ".join("a class that is gone" if kind is None else kind.__name__ for kind in kinds)
 
 
 def _expected(step: GuardStep) -> str:
@@ -126,6 +135,8 @@ def _expected(step: GuardStep) -> str:
     if step.check == "weak":
         value = step.expected()
         return "an object that is gone" if value is None else describe(value)
+    if step.check == "referents":
+        return _names(reference() for reference in step.expected)
     if step.check in ("is", "number", "text"):
         return describe(step.expected)
     if step.check == "type":

@@ -1,7 +1,7 @@
 """Guards as native code runs them: steps, put together in groups that are passed over while nothing has changed.
 
-A group is what steps read of one owner: the attributes of an instance and of its class ("object"), the attributes of a
-class ("type"), the items of a dict ("dict").  A step belongs to one if its outcome follows from what the owner and its
+A group is what steps read of one owner: the attributes of an instance and of its class ("object"), those of its class
+alone ("class"), the attributes of a class ("type"), the items of a dict ("dict").  A step belongs to one if its outcome follows from what the owner and its
 class hold, or from what never changes: items of a tuple, the bits of a number.  CPython counts changes of dicts and
 classes (see ``versions``): while its owner has the tags that it had when all steps of a group passed, they pass again,
 and find the values that they found.  What else is read of these values has steps of its own, or is the owner of another
@@ -19,11 +19,11 @@ from hybridflow.runtime.calls.guard_steps import CHECK, HAS_OWNER, READ, GuardSt
 from hybridflow.runtime.native import object_layout, version_tags
 from hybridflow.runtime.native.records import GROUP, GUARDS, MEMO, STEP, Writer
 
-MODES = ("object", "type", "dict")
+MODES = ("object", "class", "type", "dict")
 NAMED_ITEM = len(READ)  # an "item" whose key is a text
 BEGIN = {mode: NAMED_ITEM + 1 + k for k, mode in enumerate(MODES)}
 END = {mode: code + len(MODES) for mode, code in BEGIN.items()}
-LEAST = 3  # steps of a group
+LEAST = 3  # steps of a group that compares no orders of bases
 _NEVER = -1  # no tag
 
 Owner = tuple[str, int]  # a mode, and the step whose value is the owner
@@ -123,19 +123,25 @@ def groups(steps: Sequence[GuardStep]) -> dict[Owner, list[int]]:
     for k, owner in enumerate(owners):
         if owner is not None:
             by_owner.setdefault(owner, []).append(k)
-    return {owner: members for owner, members in by_owner.items() if len(members) >= LEAST}
+    result = {}
+    for (mode, slot), members in by_owner.items():
+        reads = {steps[k].read for k in members}
+        if len(members) >= LEAST or "order" in reads:
+            is_of_class = mode == "object" and reads.isdisjoint(("own", "method"))
+            result["class" if is_of_class else mode, slot] = members
+    return result
 
 
 def _owner(step: GuardStep, steps: Sequence[GuardStep], owners: Sequence[Owner | None]) -> Owner | None:
     """The owner of the group that a step with a settled outcome belongs to, if there is one."""
-    if step.read not in ("class", "own", "method", "item", "lookup", "index", "slot"):
+    if step.read not in ("class", "own", "method", "item", "lookup", "order", "index", "slot"):
         return None
     above, around = steps[step.owner], owners[step.owner]
     if step.read == "class" and above.check == "type":
         return around  # it is settled
     if step.read in ("class", "own", "method"):
         return "object", step.owner
-    if step.read == "lookup":
+    if step.read in ("lookup", "order"):
         return around if above.read == "class" and around else ("type", step.owner)
     if step.read == "index" or (step.check == "length" and _is_exact(above, tuple)):
         return around if _is_exact(above, tuple) else None
@@ -161,7 +167,7 @@ def _is_settled(step: GuardStep) -> bool:
         return bool(step.expected.__flags__ & _IMMUTABLE)  # of others instances may be given another class
     if step.check == "call":
         return getattr(step.expected, "is_settled", False) or (of_owner and getattr(step.expected, "is_of_keys", False))
-    return step.check in ("any", "absent", "is", "weak", "number", "text") or (of_owner and step.check == "length")
+    return step.check in ("any", "absent", "is", "weak", "referents", "number", "text") or (of_owner and step.check == "length")
 
 
 _IMMUTABLE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE of CPython's object.h

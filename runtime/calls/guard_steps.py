@@ -40,6 +40,7 @@ class GuardStep(NamedTuple):
     "own"         the dict of the instance ``owner``, which must be no class
     "attribute"   the attribute ``operand`` of ``owner``, by whatever code that takes
     "lookup"      what the class ``owner`` or the first of its bases that has it stores as ``operand``, unbound
+    "order"       the tuple of classes that attributes of the class ``owner`` are looked up in (its ``__mro__``)
     "method"      the function that ``owner.operand(...)`` calls with ``owner`` as first argument; a failure if it calls
                   anything else
 
@@ -48,6 +49,7 @@ class GuardStep(NamedTuple):
     "absent"      is not there
     "is"          is the object ``expected``, which the step keeps alive
     "weak"        is the live referent of the weak reference ``expected``
+    "referents"   is a tuple of the live referents of the weak references in the tuple ``expected``
     "same"        is the value of slot ``expected``
     "type"        has exactly the type ``expected``
     "number"      has the type of ``expected``, float or int, and its bits or value
@@ -66,9 +68,9 @@ class GuardStep(NamedTuple):
 _OF_FUNCTIONS = {"defaults": "__defaults__", "keyword defaults": "__kwdefaults__", "closure": "__closure__"}
 _READS = (
     *("root", "weak", "slot", "item", "index", "cell", "code", *_OF_FUNCTIONS),
-    *("class", "member", "own", "attribute", "lookup", "method"),
+    *("class", "member", "own", "attribute", "lookup", "order", "method"),
 )
-_CHECKS = ("any", "absent", "is", "weak", "same", "type", "number", "text", "length", "call")
+_CHECKS = ("any", "absent", "is", "weak", "referents", "same", "type", "number", "text", "length", "call")
 READ = {name: code for code, name in enumerate(_READS)}
 CHECK = {name: code for code, name in enumerate(_CHECKS)}
 HAS_OWNER = frozenset(READ) - {"root", "weak"}
@@ -109,6 +111,7 @@ def _expected_fits(step: GuardStep, k: int) -> bool:
     expected = step.expected
     return {
         "weak": isinstance(expected, weakref.ref),
+        "referents": type(expected) is tuple and all(isinstance(each, weakref.ref) for each in expected),
         "same": type(expected) is int and 0 <= expected < k,
         "type": isinstance(expected, type),
         "number": type(expected) in (float, int),
@@ -271,6 +274,12 @@ def lookup(owner: type, name: str) -> Any:
     return result
 
 
+def order_of(owner: type) -> tuple[type, ...]:
+    """The classes that attributes of a class are looked up in, whatever its metaclass calls ``__mro__``."""
+    order: tuple[type, ...] = _mro_of(owner)
+    return order
+
+
 def _lookup(owner: type, name: str) -> Any:
     for base in _mro_of(owner):
         result = _dict_of(base).get(name, _NULL)
@@ -302,6 +311,12 @@ def method(owner: Any, name: str) -> Callable[..., Any]:
 _UNUSUAL = (type, types.ModuleType, types.MethodType, super, *weakref.ProxyTypes)
 
 
+def _are_referents(value: Any, references: tuple[weakref.ref[Any], ...]) -> bool:
+    if type(value) is not tuple or len(value) != len(references):
+        return False
+    return all(each is not None and each is reference() for each, reference in zip(value, references))
+
+
 def _same_number(value: Any, expected: Any) -> bool:
     if type(value) is not type(expected):
         return False
@@ -319,12 +334,14 @@ _READERS: dict[str, Callable[[Any, Any], Any]] = {
     "own": _instance_dict,
     "attribute": _attribute,
     "lookup": _lookup,
+    "order": lambda owner, _: order_of(owner),
     "method": method,
 }
 _TESTS: dict[str, Callable[[Any, Any], Any]] = {
     "any": lambda value, _: True,
     "is": lambda value, expected: value is expected,
     "weak": lambda value, expected: value is not None and value is expected(),
+    "referents": _are_referents,
     "type": lambda value, expected: type(value) is expected,
     "number": _same_number,
     "text": lambda value, expected: type(value) is type(expected) and value == expected,

@@ -45,6 +45,7 @@ def define(module: Module) -> None:
     _why_null(module)
     _element(module)
     _compare(module)
+    _are_referents(module)
     _predicate(module)
     _own_slots(module)
     _dict_of(module)
@@ -244,6 +245,10 @@ def _read(f: Function, step: View, slots: _Slots, value: ir.Value, fresh: ir.Val
             else:
                 slots.own()
                 new(_in_python(f, "Python_lookup", class_, operand))
+        with case(READ["order"]):
+            class_ = owner()
+            f.ret_if(f.b.not_(_is_a(f, class_, object_layout.IS_TYPE)), i32(FAILS))
+            f.set(value, f.load(class_, object_layout.TYPE_ORDER, PTR))
         with case(READ["method"]):
             instance = owner()
             slots.own()
@@ -279,6 +284,8 @@ def _is_unchanged(f: Function, mode: str, owner: ir.Value, memo: View) -> ir.Val
     if mode == "type":
         with f.b.if_then(_is_a(f, owner, object_layout.IS_TYPE), likely=True):
             f.set(holds, f.eq(_tag_of_type(f, owner), memo.type_version))
+    elif mode == "class":
+        f.set(holds, f.eq(_tag_of_type(f, f.load(owner, object_layout.TYPE, PTR)), memo.type_version))
     elif mode == "dict":
         with f.b.if_then(is_type(f, owner, "PyDict_Type"), likely=True):
             f.set(holds, f.eq(f.word(owner, version_tags.DICT_VERSION), memo.dict_version))
@@ -334,8 +341,9 @@ def _tags(module: Module) -> None:
     is_dict = f.eq(mode, i64(MODES.index("dict")))
     with f.b.if_then(f.b.not_(is_dict)):
         is_class, of_class = _is_a(f, owner, object_layout.IS_TYPE), f.eq(mode, i64(MODES.index("type")))
-        f.ret_if(f.ne(is_class, of_class), FALSE)
-        kind = f.b.select(is_class, owner, f.load(owner, object_layout.TYPE, PTR))
+        may_be = f.b.or_(f.eq(is_class, of_class), f.eq(mode, i64(MODES.index("class"))))
+        f.ret_if(f.b.not_(may_be), FALSE)
+        kind = f.b.select(of_class, owner, f.load(owner, object_layout.TYPE, PTR))
         f.set(tag, _tag_of_type(f, kind))
         f.ret_if(f.eq(f.get(tag, I64), i64(0)), FALSE)
     f.store(f.get(tag, I64), seen, MEMO.offset("type_version"))
@@ -346,7 +354,8 @@ def _tags(module: Module) -> None:
         no_flag = f.eq(f.b.and_(f.word(kind, object_layout.TYPE_FLAGS), i64(version_tags.HAS_MANAGED_DICT)), i64(0))
         no_offset = f.eq(f.word(kind, version_tags.TYPE_DICT_OFFSET), i64(0))
         f.ret_if(f.b.and_(no_flag, no_offset), TRUE)  # instances have no dict
-    f.ret_if(f.eq(mode, i64(MODES.index("type"))), TRUE)
+    for without in ("class", "type"):
+        f.ret_if(f.eq(mode, i64(MODES.index(without))), TRUE)
     held = f.call("dict_of", PTR, owner, mode, f.at(seen, MEMO.offset("place")))
     f.ret_if(f.is_null(held), FALSE)
     if not version_tags.TAGS_OF_SPLIT_DICTS:
@@ -381,7 +390,7 @@ def _remember(
                     value = slots.value(f.b.add(group.first, i))
                     f.set(f.element(memo.values, i, PTR), value)
         with untagged:
-            if not version_tags.TAGS_OF_SPLIT_DICTS and mode != "type":
+            if not version_tags.TAGS_OF_SPLIT_DICTS and mode in ("object", "dict"):
                 f.ret_if(f.b.not_(f.call("combine", I1, owner, code)), i32(ERROR))
 
 
@@ -441,6 +450,8 @@ def _check(f: Function, step: View, slots: _Slots, value: ir.Value) -> None:
             require(f.eq(value, expected))
         with case(CHECK["weak"]):
             require(f.eq(value, referent(f, expected)))
+        with case(CHECK["referents"]):
+            require(f.ne(f.call("are_referents", I32, value, expected), i32(0)))
         with case(CHECK["same"]):
             require(f.eq(value, slots.value(f.b.ptrtoint(expected, I64))))
         with case(CHECK["type"]):
@@ -481,6 +492,20 @@ def _element(module: Module) -> None:
     index = f.b.select(negative, f.b.add(number, size), number)
     f.ret_if(f.b.icmp_unsigned(">=", index, size), NULL)
     f.ret(f.get(f.element(f.get(items, PTR), index, PTR), PTR))
+
+
+def _are_referents(module: Module) -> None:
+    """i32 are_referents(value, references): whether a value is a tuple of what the weak references of a tuple refer to,
+    none of which is dead."""
+    f = module.function("are_referents", I32, PTR, PTR)
+    value, references = f.args
+    f.ret_if(f.b.not_(is_type(f, value, "PyTuple_Type")), i32(0))
+    size = f.load(value, object_layout.SIZE, I64)
+    f.ret_if(f.ne(size, f.load(references, object_layout.SIZE, I64)), i32(0))
+    with f.count(size) as i:
+        each, reference = (f.get(f.element(f.at(t, object_layout.TUPLE_ITEMS), i, PTR), PTR) for t in f.args)
+        f.ret_if(f.ne(each, referent(f, reference)), i32(0))
+    f.ret(i32(1))
 
 
 def _compare(module: Module) -> None:

@@ -256,6 +256,102 @@ def test_the_dict_of_a_module_and_of_a_class():
     assert not fits(f)
 
 
+def family():
+    """A class with two bases, and others that may take their places."""
+    first, second, third = (types.new_class(name, (Plain,)) for name in ("First", "Second", "Third"))
+    kind = types.new_class("Kind", (first, second))
+    return kind, first, second, third
+
+
+def of_order(kind, at=0):
+    return GuardStep("order", at, None, "referents", tuple(map(weakref.ref, kind.__mro__)))
+
+
+ORDERS = {
+    "of the class": lambda kind, owner: [root(kind), of_order(kind)],
+    "of the class of an instance": lambda kind, owner: [
+        root(owner),
+        GuardStep("class", 0, None, "is", kind),
+        of_order(kind, 1),
+    ],
+    "with attributes": lambda kind, owner: [*of_instance(owner, "a", "b"), of_order(kind, 1)],
+}
+
+
+@pytest.mark.parametrize("steps", ORDERS)
+@pytest.mark.parametrize("warm", [0, 1, 5])
+def test_orders_of_bases(steps, warm):
+    kind, first, second, third = family()
+    owner = kind(a=1, b=2)
+    f = Guarded(*ORDERS[steps](kind, owner))
+    assert f._dispatch[0].guards.checks == 2
+    for _ in range(warm):
+        assert fits(f)
+    for bases in ((second, first), (first, third), (first,), (third, first, second)):
+        kind.__bases__ = bases
+        assert not fits(f) and not holds(f._dispatch[0].guards.steps)
+        kind.__bases__ = first, second
+        for _ in range(warm):
+            assert fits(f)
+    first.__bases__ = (third,)
+    assert not fits(f)
+    first.__bases__ = (Plain,)
+    assert fits(f)
+    for k in range(1200):  # after so many changes some versions of Python give a class no tags
+        kind.shared = k
+        assert steps == "with attributes" or k % 50 or fits(f)
+    kind.__bases__ = second, first
+    assert not fits(f)
+
+
+def test_changes_of_an_instance_do_not_matter_to_what_its_class_says():
+    kind, *_ = family()
+    owner = kind()
+    f = Guarded(*ORDERS["of the class of an instance"](kind, owner), GuardStep("lookup", 1, "run"))
+    (group,) = f._dispatch[0].guards.groups
+    assert group == ("class", 0)
+    for k in range(5):
+        owner.a = k
+        assert fits(f)
+    owner.__dict__ = {}
+    assert fits(f)
+    owner.__class__ = Plain
+    assert not fits(f)
+
+
+def test_what_metaclasses_say_of_the_order_of_bases():
+    class Meta(type):
+        def mro(cls):
+            return [*super().mro()[: 1 + seen], *Plain.__mro__]
+
+        __mro__ = ()
+
+    seen = 0
+    kind = Meta("Kind", (Plain,), {})
+    f = Guarded(root(kind), of_order(Plain))
+    assert not fits(f)
+    f = Guarded(root(kind), GuardStep("order", 0, None, "referents", tuple(map(weakref.ref, type.mro(kind)))))
+    assert fits(f) and fits(f)
+    seen = 1  # with one class twice, which Python lets pass
+    kind.__bases__ = (Plain,)
+    assert not fits(f)
+
+
+def test_an_order_of_bases_keeps_none_alive():
+    kind, first, second, third = family()
+    f = Guarded(*ORDERS["of the class"](kind, None))
+    for _ in range(3):
+        assert fits(f)
+    seen = weakref.ref(first)
+    kind.__bases__ = (second, third)
+    del first
+    collect_all()
+    assert seen() is None and not fits(f)
+    for _ in range(50):  # one of them lies where the other lay
+        kind.__bases__ = types.new_class("First", (Plain,)), second
+        assert not fits(f)
+
+
 def test_objects_without_tags_of_their_own():
     """Slots, dicts of other classes, classes as instances, instances of many items: their steps run each time."""
 
@@ -419,12 +515,16 @@ def test_in_other_threads():
         assert fits(f)
 
 
+class Twin(Plain):
+    pass
+
+
 class Changed(World):
     """A world whose changes go other ways, too."""
 
     def change(self):
         objects = [o for o in self.objects if type(o) in (Plain, Derived) or isinstance(o, type)]
-        chosen, kind = self.random.choice(objects), self.random.randrange(8)
+        chosen, kind = self.random.choice(objects), self.random.randrange(9)
         name, value = self.random.choice(["a", "b", "run"]), self.value()
         try:
             if kind == 0:
@@ -439,6 +539,8 @@ class Changed(World):
                 chosen.__dict__ = dict(vars(chosen))
             elif kind == 5:
                 chosen.__dict__ = {name: value}
+            elif kind == 6:
+                chosen.__bases__ = self.random.choice([(Plain,), (Twin,), (Twin, Plain)])
             else:
                 super().change()
         except (AttributeError, TypeError):  # of classes

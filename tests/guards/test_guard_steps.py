@@ -211,6 +211,9 @@ ITEMS = {"a": 1, 2: "b", (3, 4): "c", Key("k"): "d", 2.5: None}
         (Plain, "lookup", "computed", Plain.__dict__["computed"]),
         (Plain, "lookup", "static", Plain.__dict__["static"]),
         (int, "lookup", "bit_length", int.__dict__["bit_length"]),
+        (Derived, "order", None, Derived.__mro__),
+        (WithMeta, "order", None, WithMeta.__mro__),
+        (int, "order", None, int.__mro__),
         (Plain(), "method", "run", FUNCTION),
         (Derived(), "method", "run", Derived.__dict__["run"]),
         ("text", "method", "upper", str.upper),
@@ -268,6 +271,8 @@ def test_what_is_not_there_is_absent(owner, read, operand):
         (Plain().run, "closure", None),
         (Plain, "keyword defaults", None),
         (Plain(), "lookup", "run"),
+        (Plain(), "order", None),
+        (None, "order", None),
         (Plain, "own", None),
         (int, "own", None),
         (5, "own", None),
@@ -341,6 +346,14 @@ NAN, BIG = float("nan"), 10**40
         (b"abc", "length", 3, False),
         (List([1]), "length", 1, False),
         (Pair(1, 2), "length", 2, False),
+        ((Plain, int), "referents", (weakref.ref(Plain), weakref.ref(int)), True),
+        ((Plain, int), "referents", (weakref.ref(int), weakref.ref(Plain)), False),
+        ((Plain, int), "referents", (weakref.ref(Plain),), False),
+        ((Plain,), "referents", (weakref.ref(Plain), weakref.ref(int)), False),
+        ((Plain, None), "referents", (weakref.ref(Plain), weakref.ref(Plain())), False),
+        ((), "referents", (), True),
+        ([], "referents", (), False),
+        (Pair(Plain, int), "referents", (weakref.ref(Plain), weakref.ref(int)), False),
         (True, "type", bool, True),
         (True, "type", int, False),
         (Derived(), "type", Plain, False),
@@ -489,6 +502,8 @@ def test_other_exceptions_reach_the_caller(error):
         [GuardStep("root", -1, [], "text", 5)],
         [GuardStep("root", -1, [], "length", -1)],
         [GuardStep("root", -1, [], "weak", Plain)],
+        [GuardStep("root", -1, (), "referents", (Plain,))],
+        [GuardStep("root", -1, (), "referents", [])],
         [GuardStep("root", -1, [], "call", 5)],
     ],
 )
@@ -672,6 +687,7 @@ def every_kind():
         GuardStep("closure", 21, None, "length", 1),
         root(slotted),
         GuardStep("member", 25, Slotted.__dict__["own"], "is", target),
+        GuardStep("order", 4, None, "referents", tuple(map(weakref.ref, Plain.__mro__))),
     ]
     return steps, mapping, owner, target
 
@@ -841,6 +857,8 @@ class World:
         if type(value) in (list, tuple, dict, str):
             yield "length", len(value)
         yield "call", lambda found: found is value or found == []
+        if type(value) is tuple and value and all(isinstance(each, type) for each in value):
+            yield "referents", tuple(map(weakref.ref, value))
         if steps:
             yield "same", self.random.randrange(len(steps))
         with contextlib.suppress(TypeError):
