@@ -234,9 +234,7 @@ class GuardBuilder:
     def guard_order(self, slot: int, kind: type) -> None:
         """Note in which order the class in a slot, and its bases, are asked for attributes."""
         expected = tuple(map(weakref.ref, order_of(kind)))
-        self._add_guard_step(
-            (slot, "order"), "order", slot, None, "referents", expected, f"{self.texts[slot]}.__mro__"
-        )
+        self._add_guard_step((slot, "order"), "order", slot, None, "referents", expected, f"{self.texts[slot]}.__mro__")
 
     def guard_absent(self, owner: int, read: str, operand: object, text: str) -> None:
         """Note that there was nothing to read."""

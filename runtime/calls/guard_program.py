@@ -1,11 +1,11 @@
 """Guards as native code runs them: steps, put together in groups that are passed over while nothing has changed.
 
 A group is what steps read of one owner: the attributes of an instance and of its class ("object"), those of its class
-alone ("class"), the attributes of a class ("type"), the items of a dict ("dict").  A step belongs to one if its outcome follows from what the owner and its
-class hold, or from what never changes: items of a tuple, the bits of a number.  CPython counts changes of dicts and
-classes (see ``versions``): while its owner has the tags that it had when all steps of a group passed, they pass again,
-and find the values that they found.  What else is read of these values has steps of its own, or is the owner of another
-group.  So a layer with fifty attributes takes two comparisons.
+alone ("class"), the attributes of a class ("type"), the items of a dict ("dict").  A step belongs to one if its outcome
+follows from what the owner and its class hold, or from what never changes: items of a tuple, the bits of a number.
+CPython counts changes of dicts and classes (see ``versions``): while its owner has the tags that it had when all steps
+of a group passed, they pass again, and find the values that they found.  What else is read of these values has steps
+of its own, or is the owner of another group.  So a layer with fifty attributes takes two comparisons.
 
 Groups say nothing that the steps do not say: where no tags can be relied on there are none, and ``steps`` runs without.
 """
@@ -167,7 +167,10 @@ def _is_settled(step: GuardStep) -> bool:
         return bool(step.expected.__flags__ & _IMMUTABLE)  # of others instances may be given another class
     if step.check == "call":
         return getattr(step.expected, "is_settled", False) or (of_owner and getattr(step.expected, "is_of_keys", False))
-    return step.check in ("any", "absent", "is", "weak", "referents", "number", "text") or (of_owner and step.check == "length")
+    return step.check in _SETTLED or (of_owner and step.check == "length")
+
+
+_SETTLED = ("any", "absent", "is", "weak", "referents", "number", "text")
 
 
 _IMMUTABLE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE of CPython's object.h

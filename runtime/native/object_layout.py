@@ -190,8 +190,8 @@ def _fields() -> Iterator[tuple[str, int, int]]:
         expected_flags: Any = kind.__flags__
         yield "flags of types", flags & (1 << 32) - 1, expected_flags & (1 << 32) - 1
         yield "flag of a class", flags & (IS_LIST | IS_TUPLE | IS_DICT | IS_TYPE), flag
-    for kind in (_Sample, int, np.float64):
-        yield "order of bases", _word(id(kind) + TYPE_ORDER), id(kind.__mro__)
+    for derived in (_Sample, int, np.float64):
+        yield "order of bases", _word(id(derived) + TYPE_ORDER), id(derived.__mro__)
     mixed: list[tuple[dict[Any, int], bool]] = [({1: 2}, False), ({"a": 1}, True), ({"a": 1, 2: 3}, False)]
     for keys, is_text in mixed:
         kind_of_keys = ctypes.c_uint8.from_address(_word(id(keys) + DICT_KEYS) + KEYS_KIND).value
