@@ -19,7 +19,8 @@ from hybridflow.runtime.calls.guard_steps import CHECK, HAS_OWNER, READ, GuardSt
 from hybridflow.runtime.native import object_layout, version_tags
 from hybridflow.runtime.native.records import GROUP, GUARDS, MEMO, STEP, Writer
 
-MODES = ("object", "class", "type", "dict")
+MODES = ("object", "dict", "class", "type")
+WITH_DICT = 2  # of them, the first
 NAMED_ITEM = len(READ)  # an "item" whose key is a text
 BEGIN = {mode: NAMED_ITEM + 1 + k for k, mode in enumerate(MODES)}
 END = {mode: code + len(MODES) for mode, code in BEGIN.items()}

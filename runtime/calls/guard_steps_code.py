@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import llvmlite.ir as ir
 
-from hybridflow.runtime.calls.guard_program import BEGIN, END, MODES, NAMED_ITEM
+from hybridflow.runtime.calls.guard_program import BEGIN, END, MODES, NAMED_ITEM, WITH_DICT
 from hybridflow.runtime.calls.guard_steps import CHECK, READ, SIZED
 from hybridflow.runtime.calls.record_access import is_type
 from hybridflow.runtime.native import object_layout, version_tags
@@ -151,8 +151,8 @@ def _run_steps(module: Module) -> None:
                                 f.set(position, f.words_after(f.get(position, PTR), skipped))
                             with f.b.if_then(f.b.not_(same), likely=False):
                                 f.set(is_tagged, f.call("tags", I1, owner, i64(MODES.index(mode)), seen))
-                        with case(END[mode]):
-                            _remember(f, mode, owner, group, memo, seen, is_tagged, slots)
+                    with case(*END.values()):
+                        _remember(f, owner, group, memo, seen, is_tagged, slots)
     f.ret(i32(HOLDS))
 
 
@@ -341,8 +341,7 @@ def _tags(module: Module) -> None:
     is_dict = f.eq(mode, i64(MODES.index("dict")))
     with f.b.if_then(f.b.not_(is_dict)):
         is_class, of_class = _is_a(f, owner, object_layout.IS_TYPE), f.eq(mode, i64(MODES.index("type")))
-        may_be = f.b.or_(f.eq(is_class, of_class), f.eq(mode, i64(MODES.index("class"))))
-        f.ret_if(f.b.not_(may_be), FALSE)
+        f.ret_if(f.b.and_(of_class, f.b.not_(is_class)), FALSE)
         kind = f.b.select(of_class, owner, f.load(owner, object_layout.TYPE, PTR))
         f.set(tag, _tag_of_type(f, kind))
         f.ret_if(f.eq(f.get(tag, I64), i64(0)), FALSE)
@@ -354,8 +353,7 @@ def _tags(module: Module) -> None:
         no_flag = f.eq(f.b.and_(f.word(kind, object_layout.TYPE_FLAGS), i64(version_tags.HAS_MANAGED_DICT)), i64(0))
         no_offset = f.eq(f.word(kind, version_tags.TYPE_DICT_OFFSET), i64(0))
         f.ret_if(f.b.and_(no_flag, no_offset), TRUE)  # instances have no dict
-    for without in ("class", "type"):
-        f.ret_if(f.eq(mode, i64(MODES.index(without))), TRUE)
+    f.ret_if(f.b.icmp_unsigned(">=", mode, i64(WITH_DICT)), TRUE)
     held = f.call("dict_of", PTR, owner, mode, f.at(seen, MEMO.offset("place")))
     f.ret_if(f.is_null(held), FALSE)
     if not version_tags.TAGS_OF_SPLIT_DICTS:
@@ -366,7 +364,6 @@ def _tags(module: Module) -> None:
 
 def _remember(
     f: Function,
-    mode: str,
     owner: ir.Value,
     group: View,
     memo: View,
@@ -375,7 +372,7 @@ def _remember(
     slots: _Slots,
 ) -> None:
     """All steps of a group have passed: write its memo, if nothing has changed since they began."""
-    code = i64(MODES.index(mode))
+    code = f.b.sub(group.read, i64(END[MODES[0]]))
     with f.b.if_else(f.get(is_tagged, I1), likely=True) as (tagged, untagged):
         with tagged:
             now = f.local(ir.ArrayType(I64, MEMO.size))
@@ -390,8 +387,9 @@ def _remember(
                     value = slots.value(f.b.add(group.first, i))
                     f.set(f.element(memo.values, i, PTR), value)
         with untagged:
-            if not version_tags.TAGS_OF_SPLIT_DICTS and mode in ("object", "dict"):
-                f.ret_if(f.b.not_(f.call("combine", I1, owner, code)), i32(ERROR))
+            if not version_tags.TAGS_OF_SPLIT_DICTS:
+                with f.b.if_then(f.b.icmp_unsigned("<", code, i64(WITH_DICT))):
+                    f.ret_if(f.b.not_(f.call("combine", I1, owner, code)), i32(ERROR))
 
 
 def _combine(module: Module) -> None:

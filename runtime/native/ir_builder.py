@@ -350,15 +350,17 @@ class Function:
             self.ret(value)
 
     @contextmanager
-    def switch(self, value: ir.Value) -> Iterator[Callable[[int], AbstractContextManager[None]]]:
-        """``with f.switch(v) as case, then ``with case(3): ...`` for each; a value without a case does nothing."""
+    def switch(self, value: ir.Value) -> Iterator[Callable[..., AbstractContextManager[None]]]:
+        """``with f.switch(v) as case, then ``with case(3): ...`` for each, or ``case(3, 4)``; a value without a case
+        does nothing."""
         end = ir.Block(self.ir, "end")  # becomes a block of the function behind those of the cases
         choice = self.b.switch(value, end)
 
         @contextmanager
-        def case(code: int) -> Iterator[None]:
+        def case(*codes: int) -> Iterator[None]:
             block = self.ir.append_basic_block("case")
-            choice.add_case(ir.Constant(value.type, code), block)
+            for code in codes:
+                choice.add_case(ir.Constant(value.type, code), block)
             self.b.position_at_end(block)
             yield
             if not self.b.block.is_terminated:
