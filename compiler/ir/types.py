@@ -103,8 +103,12 @@ def product(shape: Shape) -> Extent:
 
 
 def same_size(a: Shape, b: Shape) -> bool:
-    """Whether two shapes are known to hold the same number of elements."""
-    return a == b or equal(product(a), product(b)) is True
+    """Whether two shapes are known to hold the same number of elements, or are taken to where a trace goes on.
+
+    Their extents are not compared: those of (n, 3) and (3*n,) would be taken to be equal.
+    """
+    size, other = product(a), product(b)
+    return equal(size, other) is True or size == other
 
 
 def broadcast_shapes(a: Shape, b: Shape) -> Shape:

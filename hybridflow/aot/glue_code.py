@@ -437,7 +437,10 @@ _COMMON = (
 
 
 def _message(check: Check) -> str:
-    """What a check says.  Where Python would run LAPACK once more, to see, there is nobody here."""
+    """What a check says.  Where Python would run LAPACK once more, to see, there is nobody here; an error of the code
+    says what is known without values."""
+    if check.stage == "assert":
+        return check.message
     text = check.message if check.place is None else "there is no result for a matrix, or one that LAPACK alone finds."
     return f"[{check.stage}] {text}"
 

@@ -39,7 +39,7 @@ def raise_unless(ok: Tensor, error: BaseException, cause: BaseException | None =
             raise parts
         raise parts from parts_of_exception(said_of_cause)
 
-    require(ok, fail, late.tensors(), _text(error))
+    require(ok, fail, late.tensors(), type(error), _text(error))
 
 
 def check_all(
@@ -66,7 +66,7 @@ def fail_unless(
     def fail(*arrays: np.ndarray) -> NoReturn:
         raise make(*late.filled(arrays))
 
-    require(ok, fail, late.tensors(), message)
+    require(ok, fail, late.tensors(), kind, message)
 
 
 def _text(error: BaseException) -> str:

@@ -59,7 +59,8 @@ def unpacked(value: Any) -> Any:
 
 
 KIND = "hybridflow-saved"
-VERSION = 2  # of the format: higher where older readers would not understand, or misunderstand, what is written
+VERSION = 3  # of the format: higher where older readers would not understand, or misunderstand, what is written
 WITH_CONDITIONS = 2  # the version since which graphs say for which open extents they are
+WITH_ERRORS = 3  # the version of files with programs that raise errors, which are kept beside them
 WRITER = f"hybridflow {RELEASE}"
 DEFAULT = "serving_default"

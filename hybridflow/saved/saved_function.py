@@ -11,7 +11,7 @@ from typing import Any
 
 from hybridflow.array.creation import asarray
 from hybridflow.compiler.ir.dtypes import SHORT
-from hybridflow.compiler.ir.extents import LEAST, affine, symbols, value_at
+from hybridflow.compiler.ir.extents import LEAST, Dim, Extent, affine, symbols, value_at
 from hybridflow.compiler.ir.graph import Graph, Role
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.core import pytree
@@ -29,6 +29,7 @@ from hybridflow.jit.trace_cache import Guards, Variant
 from hybridflow.jit.tracer import CallRequest, Options
 from hybridflow.jit.value_key import value_key
 from hybridflow.saved.format import fits, unpacked
+from hybridflow.saved.raised_errors import kept_errors
 from hybridflow.tracing.compiled_trace import CompiledTrace
 from hybridflow.tracing.shape_env import ShapeEnv, conditions_hold
 from hybridflow.tracing.trace import Trace
@@ -72,6 +73,7 @@ class Program:
             raise ValueError("two inputs are one variable")
         self.specs = [leaf for leaf in self.leaves if isinstance(leaf, TensorSpec)]
         self.keys = tuple(map(_key_of, self.leaves))
+        self._raising = kept_errors(told.get("errors", []))
         self._arguments = graph.arguments
         for spec, node in zip(self.specs, self._arguments, strict=True):
             if spec.dtype != node.dtype or not _is_spec_of(spec.shape, node.shape):
@@ -94,6 +96,7 @@ class Program:
                 if source is not None:
                     paths.setdefault(source[0], f"{path}.shape[{axis}]")
         trace = Trace.of_graph(self.graph, self.sources, ShapeEnv(None, paths))
+        trace.functions += self._raising
         staged = CompiledTrace(trace, self.graph.outputs, fastmath=False)
         key = Key(self.structure, self.keys)
         return ConcreteFunction(function._binder, key, self.leaves, staged, self._plan, self._results)
@@ -119,10 +122,20 @@ class Program:
         return sizes is not None and conditions_hold(self.graph.conditions, sizes)
 
     def sizes(self, leaves: Sequence[Any]) -> dict[str, int] | None:
-        """What the symbols are for these leaves; None for leaves of another signature."""
+        """What the symbols are for these leaves; None for leaves of another signature, or that no symbols are for."""
+        pairs = self._extents(leaves)
+        if pairs is None:
+            return None
+        sizes = _sizes(pairs)
+        if any(size < LEAST for size in sizes.values()):
+            return None
+        return sizes if all(value_at(extent, sizes) == actual for actual, extent in pairs) else None
+
+    def _extents(self, leaves: Sequence[Any]) -> list[tuple[int, Extent]] | None:
+        """The extents that are open in the signature, each with what the graph has for it; None for leaves of another
+        signature."""
         if len(leaves) != len(self.leaves):
             return None
-        sizes: dict[str, int] = {}
         pairs = []
         nodes = iter(self._arguments)
         for leaf, wanted, key in zip(leaves, self.leaves, self.keys):
@@ -140,13 +153,8 @@ class Program:
                     continue
                 if actual < LEAST:
                     return None
-                source = affine(extent)
-                if source is not None:
-                    sizes.setdefault(source[0], (actual - source[2]) // source[1])
                 pairs.append((actual, extent))
-        if any(size < LEAST for size in sizes.values()):
-            return None
-        return sizes if all(value_at(extent, sizes) == actual for actual, extent in pairs) else None
+        return pairs
 
     def takes_specs(self, leaves: Sequence[Any], structure: pytree.Structure) -> bool:
         """Whether the program is one for arguments that TensorSpecs stand for."""
@@ -155,15 +163,34 @@ class Program:
         return all(map(_accepts_spec, self.leaves, self.keys, leaves))
 
     def failing(self, leaves: Sequence[Any], structure: pytree.Structure) -> str | None:
-        """Which condition does not hold for leaves that are otherwise of the signature; None for others."""
-        sizes = self.sizes(leaves) if fits(structure, self.structure) else None
-        if sizes is None:
+        """What the program takes for granted that is not so for leaves which are otherwise of the signature; None for
+        others."""
+        pairs = self._extents(leaves) if fits(structure, self.structure) else None
+        if pairs is None:
             return None
+        sizes = _sizes(pairs)
+        for actual, extent in pairs:
+            small = [name for name in symbols(extent) if sizes[name] < LEAST]
+            if small:
+                return f"an extent is {extent}, with {small[0]} >= {LEAST} (it is {actual})"
+            if value_at(extent, sizes) != actual:
+                of = ", ".join(f"{name} is {size}" for size, name in pairs if name in set(map(Dim, symbols(extent))))
+                return f"an extent is {extent} (it is {actual}{', ' * bool(of)}{of})"
         for condition in self.graph.conditions:
             if not conditions_hold((condition,), sizes):
                 of = ", ".join(f"{name} is {sizes[name]}" for name in symbols(condition))
                 return f"{condition} >= 0 ({of})"
         return None
+
+
+def _sizes(pairs: Sequence[tuple[int, Extent]]) -> dict[str, int]:
+    """What symbols are, as far as extents say."""
+    sizes: dict[str, int] = {}
+    for actual, extent in pairs:
+        source = affine(extent)
+        if source is not None:
+            sizes.setdefault(source[0], (actual - source[2]) // source[1])
+    return sizes
 
 
 class _Place:

@@ -26,9 +26,10 @@ from hybridflow.jit.function import Function, function
 from hybridflow.jit.tensor_spec import TensorSpec
 from hybridflow.jit.value_key import ValueKey
 from hybridflow.module import Module
-from hybridflow.saved.format import DEFAULT, KIND, VERSION, WRITER, packed
+from hybridflow.saved.format import DEFAULT, KIND, WITH_CONDITIONS, WITH_ERRORS, WRITER, packed
 from hybridflow.saved.loading import Loaded
-from hybridflow.saved.shape_variants import shape_variants
+from hybridflow.saved.raised_errors import numbers_kept, records_of
+from hybridflow.saved.shape_variants import shape_variants, with_small_parts
 from hybridflow.tracing.trace import State
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def save(
 
     Without ``signatures`` a function with an ``input_signature``, or a model that knows its input, is saved as that.
     Other functions are saved with all signatures that they have been called with, and what was loaded with those that
-    it has. Open extents (None) stay open.
+    it has. Open extents (None) stay open, and so do those that came to be open since calls differed in them.
 
     The file holds the graphs as text with a format version, and the values of variables and constants in the
     safetensors format. It replaces one that is there, at once.
@@ -70,7 +71,7 @@ def save(
 
     Raises:
         ArgumentError: where there is no signature.
-        ArgumentTypeError: for programs that call Python (``py_function``), or have texts.
+        ArgumentTypeError: for programs that call Python (``py_function``), but to raise errors, or that have texts.
 
     >>> import os, tempfile
     >>> scale = hf.Variable(2.0)
@@ -98,7 +99,7 @@ def save(
     }
     texts = {
         "kind": KIND,
-        "version": str(VERSION),
+        "version": str(written.version),
         "writer": WRITER,
         "programs": json.dumps(programs),
         "methods": json.dumps(sorted(methods)),
@@ -213,6 +214,9 @@ def _concrete(function: Any, what: str) -> list[ConcreteFunction]:
             stacklevel=3,
         )
     result = exact
+    for one in result:
+        if one.is_open and one.specialise is None:
+            one.specialise = function._specialise  # for extents that no call had
     if not result:
         raise ArgumentError(
             "saved",
@@ -301,12 +305,14 @@ def _small_extents(concrete: ConcreteFunction) -> Iterator[ConcreteFunction]:
             ]
         except KeyError:  # nobody can say what else is given
             return
+        wanted = Key(concrete.key.structure, keys)
         try:
-            small = concrete.specialise(leaves, Key(concrete.key.structure, keys))
+            found = [concrete.specialise(leaves, wanted)]
         except Exception:  # there is no program for such an extent, as there is no maximum of nothing
-            continue
-        small.specialise = concrete.specialise
-        yield small
+            found = list(with_small_parts(concrete, wanted))
+        for small in found:
+            small.specialise = concrete.specialise
+            yield small
 
 
 def _combinations(count: int) -> list[tuple[int | None, ...]]:
@@ -337,6 +343,7 @@ class _Writer:
     def __init__(self, obj: Any) -> None:
         self.arrays: dict[str, np.ndarray] = {}
         self.variables: list[dict[str, Any]] = []
+        self.version = WITH_CONDITIONS
         self._constants: dict[int, str] = {}
         self._numbers: dict[int, int] = {}
         self._kept: list[Any] = []  # so that no other object gets the id of one
@@ -365,6 +372,8 @@ class _Writer:
     def again(self, program: Any) -> dict[str, Any]:
         """A program of a file as it stood there, with its variables and constants by their numbers here."""
         told: dict[str, Any] = program.told
+        if program.graph.calls_functions:
+            self.version = WITH_ERRORS
         sources = [
             source
             if source is None
@@ -380,11 +389,13 @@ class _Writer:
         if not isinstance(concrete, ConcreteFunction):
             return self.again(concrete)
         graph = concrete.graph
-        if graph.calls_functions:
+        records = records_of(concrete.staged.trace.functions) if graph.calls_functions else []
+        if not numbers_kept(graph, records):
             raise ArgumentTypeError(
-                "saved",
-                f"{concrete.name} calls Python functions (py_function, print, assert...), which no file can hold.",
+                "saved", f"{concrete.name} calls Python functions (py_function, print...), which no file can hold."
             )
+        if records:
+            self.version = WITH_ERRORS
         if concrete.staged.trace.custom_vjps:
             raise ArgumentTypeError(
                 "saved", f"{concrete.name} has a custom_gradient, which is a Python function, and no file can hold it."
@@ -405,6 +416,7 @@ class _Writer:
             "parameters": [[name, kind.name] for name, kind in concrete._binder.kinds()],
             "arguments": packed(list(arguments), f"an argument of {concrete.name}"),
             "sources": sources,
+            **({"errors": records} if records else {}),
             "results": packed(
                 results if concrete.setting is None else results[0],  # what it sets is no result of it
                 f"the result of {concrete.name}",

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from hybridflow.compiler.ir.extents import LEAST, Dim, affine, symbols, value_at
+from hybridflow.compiler.ir.extents import LEAST, Dim, Extent, affine, symbols, value_at
 from hybridflow.compiler.ir.types import Shape
-from hybridflow.jit.cache_key import TensorKey
+from hybridflow.jit.cache_key import Key, TensorKey
 from hybridflow.jit.concrete_function import ConcreteFunction
 
 _MOST = 16  # programs for one signature
@@ -36,10 +36,18 @@ def shape_variants(concrete: ConcreteFunction) -> Iterator[ConcreteFunction]:
         for variant in _tried(concrete, [shapes], seen):
             seen.append(variant)
             yield variant
+    for candidates in _small_where_tied(concrete):
+        for variant in _tried(concrete, candidates, seen):
+            seen.append(variant)
+            yield variant
     for one in seen:  # which grows
         for variant in _tried(one, _with_remainders(one), seen):
             seen.append(variant)
             yield variant
+        for shapes in _of_small_symbols(one):
+            for variant in _tried(one, [shapes], seen):
+                seen.append(variant)
+                yield variant
         for condition in one.conditions:
             if isinstance(condition, Dim):
                 for variant in _tried(one, _violating(one, condition), seen):
@@ -69,6 +77,29 @@ def _tried(
         yield specialised
 
 
+def with_small_parts(concrete: ConcreteFunction, key: Key) -> Iterator[ConcreteFunction]:
+    """What answers calls of a key with small extents, where it has no trace for all of the open ones: of extents for
+    which what follows from them is small too, as ``x[1:]`` is beside no elements of ``y`` in ``x[1:] + y``."""
+    assert concrete.specialise is not None
+    seen: list[ConcreteFunction] = []
+    if not any(isinstance(leaf, TensorKey) and leaf.is_open for leaf in key.leaves):
+        return
+    for size in range(LEAST, LEAST + _REMAINDERS):
+        leaves = [
+            np.broadcast_to(np.zeros((), leaf.dtype), [e if isinstance(e, int) else size for e in leaf.shape])
+            if isinstance(leaf, TensorKey)
+            else concrete.known.plain(place)
+            for place, leaf in enumerate(key.leaves)
+        ]
+        if any(other.fits(leaves) for other in seen):
+            continue
+        try:
+            seen.append(concrete.specialise(leaves, key))
+        except Exception:  # the user's code, which may raise whatever it likes
+            continue
+        yield seen[-1]
+
+
 def _inputs(concrete: ConcreteFunction) -> list[Shape]:
     """The shapes of the tensor arguments, as they were traced."""
     return [node.type.shape for node in concrete.graph.arguments]
@@ -76,19 +107,59 @@ def _inputs(concrete: ConcreteFunction) -> list[Shape]:
 
 def _different(concrete: ConcreteFunction) -> Iterator[list[Shape]]:
     """Shapes whose open extents all differ, rising and falling, where a trace took some to be equal or known."""
-    wanted: list[Any] = [key.shape for key in concrete.key.leaves if isinstance(key, TensorKey)]
-    named = [[_name(extent, k, axis) for axis, extent in enumerate(shape)] for k, shape in enumerate(wanted)]
-    extents = {
-        n: extent
-        for names, extents_here in zip(named, _inputs(concrete))
-        for n, extent in zip(names, extents_here)
-        if n is not None
-    }
+    extents = _open_extents(concrete)
     if len(set(extents.values())) == len(extents) and not any(isinstance(extent, int) for extent in extents.values()):
         return
     for order in (1, -1):
-        sizes = dict(zip(list(extents)[::order], itertools.count(_BETWEEN, _BETWEEN)))
-        yield [tuple(e if n is None else sizes[n] for n, e in zip(*pair)) for pair in zip(named, wanted)]
+        yield _shapes_of(concrete, dict(zip(list(extents)[::order], itertools.count(_BETWEEN, _BETWEEN))))
+
+
+def _small_where_tied(concrete: ConcreteFunction) -> Iterator[Iterator[list[Shape]]]:
+    """Shapes with one small open extent, for each where a trace took one to follow from another, as in ``x[1:] + y``:
+    a part of 1 fits all others."""
+    extents = _open_extents(concrete)
+    names = [symbols(extent) for extent in extents.values()]
+    tied = {name for extent, here in zip(extents.values(), names) for name in here if str(extent) != name}
+    tied = {name for name in tied if sum(name in here for here in names) > 1}
+    for small, extent in extents.items():
+        if not tied.isdisjoint(symbols(extent)):
+            sizes = dict(zip(extents, itertools.count(_BETWEEN, _BETWEEN)))
+            yield (_shapes_of(concrete, {**sizes, small: size}) for size in range(LEAST, LEAST + _REMAINDERS))
+
+
+def _of_small_symbols(concrete: ConcreteFunction) -> Iterator[list[Shape]]:
+    """Shapes for which a symbol is 0 or 1 whose multiples, or what is a number more, are extents of arguments."""
+    inputs = _inputs(concrete)
+    sizes = {name: _BETWEEN + k for k, name in enumerate(sorted({n for s in inputs for e in s for n in symbols(e)}))}
+    lines = [line for line in map(affine, (e for shape in inputs for e in shape)) if line is not None]
+    for name in dict.fromkeys(name for name, scale, offset in lines if (scale, offset) != (1, 0)):
+        for size in range(LEAST):
+            here = {**sizes, name: size}
+            yield [tuple(value_at(extent, here) for extent in shape) for shape in inputs]
+
+
+def _open_extents(concrete: ConcreteFunction) -> dict[Any, Extent]:
+    """What a trace has for each open extent of its signature."""
+    return {
+        name: extent
+        for names, shape in zip(_names(concrete), _inputs(concrete))
+        for name, extent in zip(names, shape)
+        if name is not None
+    }
+
+
+def _shapes_of(concrete: ConcreteFunction, sizes: dict[Any, int]) -> list[Shape]:
+    """The shapes of the arguments whose open extents have these sizes."""
+    pairs = zip(_names(concrete), _wanted(concrete))
+    return [tuple(e if n is None else sizes[n] for n, e in zip(names, shape)) for names, shape in pairs]
+
+
+def _wanted(concrete: ConcreteFunction) -> list[Any]:
+    return [key.shape for key in concrete.key.leaves if isinstance(key, TensorKey)]
+
+
+def _names(concrete: ConcreteFunction) -> list[list[Any]]:
+    return [[_name(e, k, axis) for axis, e in enumerate(shape)] for k, shape in enumerate(_wanted(concrete))]
 
 
 def _name(extent: Any, leaf: int, axis: int) -> Any:

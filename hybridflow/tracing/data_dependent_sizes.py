@@ -129,7 +129,7 @@ def check_room(number: int, needed: Tensor, capacity: object) -> None:
         raise SizeKnownError(ROOM, number, max(2 * capacity.item(), needed.item()))
 
     limit = scalar(capacity, dtypes.int64, "convert")
-    require(elementwise.less_equal(needed, limit), fail, (needed, limit), "a list needs more room.")
+    require(elementwise.less_equal(needed, limit), fail, (needed, limit), None, "a list needs more room.")
 
 
 def length(count: Tensor, leave: Callable[[Tensor], Tensor]) -> Any:
@@ -196,7 +196,7 @@ def _check_length(number: int, count: Tensor, ok: Tensor) -> None:
     def fail(count: np.ndarray) -> NoReturn:
         raise SizeKnownError(LENGTH, number, count.item())
 
-    require(ok, fail, (count,), "a size is another one than the call was made with.")
+    require(ok, fail, (count,), None, "a size is another one than the call was made with.")
 
 
 def _end_with(number: int, count: Tensor) -> NoReturn:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
+
+import numpy as np
 
 from hybridflow.compiler.ir.results import TOKEN
 from hybridflow.compiler.ir.types import TensorType
@@ -70,12 +72,43 @@ def ask(
     return list(results)
 
 
-def require(ok: Tensor, raises: Callable[..., Any], inputs: Sequence[Tensor], message: str) -> None:
+class Raising:
+    """What a program calls to raise an error of a ``kind``: ``raises``, which is given arrays.  Where that cannot be
+    had, as in a file, the error says the ``message`` alone.  Without a kind no user sees the error."""
+
+    __slots__ = ("_raises", "is_constant", "kind", "message")
+
+    def __init__(
+        self, raises: Callable[..., NoReturn], kind: type[BaseException] | None, message: str, is_constant: bool
+    ) -> None:
+        self._raises, self.kind, self.message, self.is_constant = raises, kind, message, is_constant
+
+    def __call__(self, *arrays: np.ndarray) -> NoReturn:
+        self._raises(*arrays)
+
+    def example(self) -> BaseException:
+        """The error that it raises where that is known, else one that says the message."""
+        try:
+            if self.is_constant:
+                self._raises()
+            return Exception(self.message)
+        except Exception as error:
+            return error
+
+
+def require(
+    ok: Tensor,
+    raises: Callable[..., NoReturn],
+    inputs: Sequence[Tensor],
+    kind: type[BaseException] | None,
+    message: str,
+) -> None:
     """Have the program that is traced end where ``ok``, a scalar, is False: with what ``raises`` raises, which is given
-    the arrays of ``inputs``; a ``message`` is all that a GPU can say."""
+    the arrays of ``inputs``; a ``message`` is all that a GPU can say.  The ``kind`` of error: see ``Raising``."""
     trace: Any = now().trace
+    raising = Raising(raises, kind, message, not inputs)
     with tracing(trace):
-        trace.record(TABLE["require"], (ok, *inputs), {"number": _number(trace, raises), "message": message})
+        trace.record(TABLE["require"], (ok, *inputs), {"number": _number(trace, raising), "message": message})
 
 
 def renumbered(functions: Sequence[Callable[..., Any]]) -> Callable[[int], int]:

@@ -51,7 +51,7 @@ def fail_unless(ok: Tensor, python: Python, kinds: tuple[type[Exception], ...], 
         said = ", ".join(map(repr, values))
         raise ArgumentError(name, f"of {said} is {result!r}, which no number of a compiled function holds.")
 
-    require(ok, fail, operands, f"{kinds[0].__name__} in {name}.")
+    require(ok, fail, operands, kinds[0], f"{kinds[0].__name__} in {name}.")
 
 
 def check_divisor(python: Python, a: Tensor, b: Tensor) -> None:

@@ -237,6 +237,28 @@ def test_bad_calls_are_statuses_with_texts(tmp_path: Path) -> None:
 
 
 @needs_compiler
+def test_errors_of_the_code_are_statuses_with_texts(tmp_path: Path) -> None:
+    def f(x: Any, n: Any) -> Any:
+        if n == 3:
+            raise LookupError("no three")
+        if n == 4:
+            x = x + hf.ones((7,))
+        return x * 2
+
+    signature = [hf.TensorSpec([4]), hf.TensorSpec([], hf.int32)]
+    library = hf.aot.compile(f, tmp_path / "net", formats="shared", input_signature=signature)
+    shared = ctypes.CDLL(library.files["shared"])
+    shared.net_error.restype = ctypes.c_char_p
+    memory = (ctypes.c_byte * 4096)()
+    base = ctypes.addressof(memory) + 64 - ctypes.addressof(memory) % 64
+    x, n, y, work = (ctypes.c_void_p(base + 1024 * k) for k in range(4))
+    for number, text in ((2, b""), (3, b"LookupError: no three"), (4, b"ShapeError: "), (5, b"")):
+        ctypes.memmove(n, np.int32(number).tobytes(), 4)
+        status = shared.net_run(x, n, y, work, ctypes.c_void_p(None))
+        assert shared.net_error(status).startswith(text) and (status > 0) == bool(text)
+
+
+@needs_compiler
 def test_extents_decide_which_program_runs(tmp_path: Path) -> None:
     f = hf.function(
         lambda x, y: (x[:10] * 2 if x.shape[0] > 4 else x - 1, hf.sum(x) + hf.sum(y, axis=0)),

@@ -345,7 +345,8 @@ def test_lists_of_numbers_are_tensors_for_what_was_loaded(tmp_path: Path) -> Non
     found = loaded([[1, 2], [3.5, 4]], [hf.asarray([1.0, 0.0]), hf.asarray([0.0, 1.0])])
     np.testing.assert_array_equal(found, [[3, 3], [8, 7]])
     with pytest.raises(errors.ShapeError, match="no program was saved"):
-        loaded([[1.0, 2.0]], [hf.ones(2), hf.ones(2)])
+        loaded([[1.0, 2.0, 3.0]], [hf.ones(2), hf.ones(2)])
+    np.testing.assert_array_equal(loaded([[1.0, 2.0]], [hf.ones(2), hf.ones(2)]), [[2, 4]])
 
 
 def test_models_are_exported_for_the_dtype_that_they_were_called_with(tmp_path: Path) -> None:

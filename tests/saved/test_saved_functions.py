@@ -253,9 +253,9 @@ def test_a_later_format_says_who_wrote_it(tmp_path: Path) -> None:
     path = hf.saved.save(lambda x: x, tmp_path / "f.hf", input_signature=[hf.TensorSpec([2])])
     file = files.File(path)
     assert file.texts["writer"] == f"hybridflow {hf.__version__}"
-    files.write(path, {}, {**file.texts, "version": "3", "writer": "hybridflow 9.1"})
+    files.write(path, {}, {**file.texts, "version": "4", "writer": "hybridflow 9.1"})
     with pytest.raises(
-        errors.CheckpointError, match=r"format '3', written by hybridflow 9.1; this is hybridflow .* up to 2"
+        errors.CheckpointError, match=r"format '4', written by hybridflow 9.1; this is hybridflow .* up to 3"
     ):
         hf.saved.load(path)
 
