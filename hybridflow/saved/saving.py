@@ -307,10 +307,10 @@ def _small_extents(concrete: ConcreteFunction) -> Iterator[ConcreteFunction]:
             return
         wanted = Key(concrete.key.structure, keys)
         try:
-            found = [concrete.specialise(leaves, wanted)]
+            specialised = [concrete.specialise(leaves, wanted)]
         except Exception:  # there is no program for such an extent, as there is no maximum of nothing
-            found = list(with_small_parts(concrete, wanted))
-        for small in found:
+            specialised = list(with_small_parts(concrete, wanted))
+        for small in specialised:
             small.specialise = concrete.specialise
             yield small
 
