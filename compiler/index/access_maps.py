@@ -169,7 +169,16 @@ class _Recorder:
     ) -> Sequence[Any]:
         return iteration(*start)
 
-    def folded(self, first: Any, last: Any, extent: Any, of: Any, start: Any, add: Callable[..., Any]) -> _Anything:
+    def folded(
+        self,
+        first: Any,
+        last: Any,
+        extent: Any,
+        of: Any,
+        start: Any,
+        add: Callable[..., Any],
+        by_position: bool = False,
+    ) -> _Anything:
         return add(computed(first, extent), start)
 
     def clamped(self, value: _Anything, extent: Extent) -> IndexExpr:

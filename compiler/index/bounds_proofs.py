@@ -225,7 +225,16 @@ class _Source:
     def repeated(self, start: Sequence[Any], iteration: Callable[..., Sequence[Any]], again: Any) -> Sequence[Any]:
         return iteration(*start)
 
-    def folded(self, first: Any, last: Any, extent: Extent, of: Extent, start: Any, add: Callable[..., Any]) -> Any:
+    def folded(
+        self,
+        first: Any,
+        last: Any,
+        extent: Extent,
+        of: Extent,
+        start: Any,
+        add: Callable[..., Any],
+        by_position: bool = False,
+    ) -> Any:
         return add(computed(first, extent), start)
 
     def clamped(self, value: Any, extent: Extent) -> IndexExpr:

@@ -221,11 +221,19 @@ class ElementSource(Protocol):
         """``values = turn(*values)``, at first of ``start``, as long as any lane says ``again(*values)``."""
 
     def folded(
-        self, first: Val, last: Val, extent: Extent, of: Extent, start: Val, add: Callable[[Any, Val], Val]
+        self,
+        first: Val,
+        last: Val,
+        extent: Extent,
+        of: Extent,
+        start: Val,
+        add: Callable[[Any, Val], Val],
+        by_position: bool = False,
     ) -> Val:
         """``total = add(position, total)``, at first ``start``, for each position from ``first`` to before ``last``,
         both of them read from tensors; positions are those of an axis of that extent, no others.  ``add`` looks
-        elements up in an axis of extent ``of``; where that has none, nothing is added."""
+        elements up in an axis of extent ``of``; where that has none, nothing is added.  ``by_position``: what it
+        adds depends on the position alone."""
 
     def clamped(self, value: Val, extent: Extent) -> Any:
         """An index read from a tensor as an index expression: the nearest one that is in range."""

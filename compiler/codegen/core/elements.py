@@ -445,14 +445,24 @@ class _Source:
         return values
 
     def folded(
-        self, first: Val, last: Val, extent: Extent, of: Extent, start: Val, add: Callable[[IndexExpr, Val], Val]
+        self,
+        first: Val,
+        last: Val,
+        extent: Extent,
+        of: Extent,
+        start: Val,
+        add: Callable[[IndexExpr, Val], Val],
+        by_position: bool = False,
     ) -> Val:
-        """A loop for all lanes where they begin and end as one; else each has its positions, until the last is done."""
+        """A loop for all lanes where they begin and end as one.  Else each has its positions, until the last is done;
+        or, where nothing else tells them apart, a loop of its own: to gather takes most processors longer."""
         e, code, elements = self.e, self.elements.code, self.elements
         known = dict(elements._values), dict(elements._refs)
-        if e.width == 1 or (self._alike(first) and self._alike(last)):
+
+        def turns(lane: int) -> Val:
+            """Those of one lane; what they compute is known in all of them."""
             alike = e.width > 1
-            begin, behind = (e.convert(e.extract(v, 0) if alike else v, dt.int64).ref for v in (first, last))
+            begin, behind = (e.convert(e.extract(v, lane) if alike else v, dt.int64).ref for v in (first, last))
             end_ = code.min(behind, code.extent(extent))
             if isinstance(of, Dim):
                 end_ = code.choose(code.compare("ne", code.extent(of), 0), end_, 0)
@@ -460,7 +470,15 @@ class _Source:
             with code.loop(code.max(begin, 0), end_, carry=(start,)) as loop:
                 loop.next = [add(computed(code.value(loop.index), extent, alike), loop.carried[0])]
             elements.are_there = before
-            (total,) = loop.carried
+            elements._values, elements._refs = dict(known[0]), dict(known[1])
+            return loop.carried[0]
+
+        if e.width == 1 or (self._alike(first) and self._alike(last)):
+            total = turns(0)
+        elif by_position and not e.target.masked:
+            total = turns(0)
+            for lane in range(1, e.width):
+                total = e.shuffle(total, turns(lane), [*range(lane), e.width + lane, *range(lane + 1, e.width)])
         else:
             end = e.minimum(e.convert(last, dt.int64), e.splat(code.value(code.extent(extent))))
 
