@@ -261,6 +261,8 @@ OPTIONAL = {
     "hybridflow.onnx.library": {"onnx"},
     "hybridflow.serving.grpc_messages": {"google"},
     "hybridflow.serving.http_protocol": {"uvicorn"},
+    "hybridflow.serving.kserve": {"kserve"},
+    "hybridflow.serving.mlserver": {"mlserver"},
     "hybridflow.serving.protocol": {"orjson"},
     "hybridflow.runtime.cuda.cublaslt": {"cuda", "nvmath"},
     "hybridflow.summary.events": {"tensorboardX"},
