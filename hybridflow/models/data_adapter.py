@@ -19,6 +19,7 @@ from hybridflow.data import Dataset
 from hybridflow.data.arguments import seeds
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 from hybridflow.jit.function import Function
+from hybridflow.sparse.formats import SparseBase
 
 
 class Batch(NamedTuple):
@@ -213,6 +214,7 @@ def feed(
         batch_size = at_least(method, "batch_size", batch_size)
     if class_weight is not None and not isinstance(class_weight, Mapping):
         raise ArgumentTypeError(method, f"class_weight is {class_weight!r}; give a dict of weights by class.")
+    x = _with_sparse_rows(x)
     if _is_arrays(x):
         result = _of_arrays(method, Batch(x, y, sample_weight), batch_size or 32, shuffle)
     else:
@@ -238,6 +240,7 @@ def split_off(method: str, data: Batch, share: float) -> tuple[Batch, Batch]:
     """The rows for training, and the last ones, that ``share`` of all, for validation."""
     if not isinstance(share, numbers.Real) or not 0 < share < 1:
         raise ArgumentError(method, f"validation_split is {share!r}; it must be above 0 and below 1.")
+    data = data._replace(x=_with_sparse_rows(data.x))
     if not _is_arrays(data.x):
         raise ArgumentTypeError(method, "validation_split is for arrays; give validation_data.")
     arrays = Batch(*(_as_arrays(part) for part in data))
@@ -296,13 +299,51 @@ def _described(value: Any) -> str:
 # Arrays
 
 
+class _SparseRows:
+    """The rows of a sparse tensor, which are whole arrays in a batch."""
+
+    def __init__(self, tensor: SparseBase) -> None:
+        coo = tensor.to_coo()
+        at, values = coo.indices.numpy(), coo.values.numpy()
+        order = np.argsort(at[:, 0], kind="stable")
+        self._at, self._values = at[order], values[order]
+        self.shape = tuple([int(extent) for extent in coo.shape])
+        self.dtype, self.ndim = self._values.dtype, len(self.shape)
+        self._starts = np.searchsorted(self._at[:, 0], np.arange(self.shape[0] + 1))
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        return self.take(np.arange(len(self))[rows])
+
+    def take(self, rows: np.ndarray, axis: int = 0) -> np.ndarray:
+        """Some rows as an array; values at one place are added up."""
+        result = np.zeros((len(rows), *self.shape[1:]), self.dtype)
+        for place, row in enumerate(rows):
+            part = slice(self._starts[row], self._starts[row + 1])
+            np.add.at(result[place], tuple(self._at[part, 1:].T), self._values[part])
+        return result
+
+
+def _with_sparse_rows(value: Any) -> Any:
+    """Inputs with the rows of sparse tensors in their place."""
+    if isinstance(value, SparseBase):
+        return _SparseRows(value)
+    if isinstance(value, dict):
+        return {key: _with_sparse_rows(part) for key, part in value.items()}
+    if type(value) in (list, tuple) and any(isinstance(part, SparseBase) for part in value):
+        return type(value)([_with_sparse_rows(part) for part in value])
+    return value
+
+
 def _is_arrays(value: Any) -> bool:
     leaves = pytree.flatten(value)[0] if pytree.is_container(value) else [value]
     return bool(leaves) and all(_is_array(leaf) for leaf in leaves)
 
 
 def _is_array(value: Any) -> bool:
-    return isinstance(value, (Tensor, Variable, np.ndarray, int, float)) or (
+    return isinstance(value, (Tensor, Variable, np.ndarray, int, float, _SparseRows)) or (
         hasattr(value, "__array__") and not hasattr(value, "element_spec")
     )
 
@@ -322,7 +363,9 @@ def _holds_arrays(value: Any) -> bool:
     return any(getattr(leaf, "ndim", 0) > 0 for leaf in leaves)
 
 
-def _array(value: Any) -> np.ndarray:
+def _array(value: Any) -> Any:
+    if isinstance(value, _SparseRows):
+        return value
     if isinstance(value, (Tensor, Variable)):
         return value.numpy()
     refuse_mask(value, "fit", "an array of samples")

@@ -17,6 +17,7 @@ from hybridflow.layers.keras_tensor import Call, Symbol
 from hybridflow.layers.layer import Layer, as_layer, describe
 from hybridflow.layers.naming import settle
 from hybridflow.models.model import Model
+from hybridflow.sparse.formats import SparseBase
 
 
 class Functional(Model):
@@ -302,9 +303,9 @@ def _unique(names: list[str]) -> list[str]:
 def fitting(value: Any, symbol: Symbol, model: str) -> Any:
     """The value of an input as a tensor, with a last axis of extent 1 where it lacks that, or without one.
 
-    Raises ArgumentError for another shape than that of the input.
+    A sparse tensor becomes a whole one.  Raises ArgumentError for another shape than that of the input.
     """
-    value = as_tensor(value, model)
+    value = value.to_dense() if isinstance(value, SparseBase) else as_tensor(value, model)
     if value.ndim == symbol.ndim - 1 and symbol.shape[-1] == 1:
         value = expand_dims(value, axis=-1)
     elif value.ndim == symbol.ndim + 1 and value.shape[-1] == 1:

@@ -184,3 +184,53 @@ def test_shapes_of_rows() -> None:
         kind([part], [9])
     with pytest.raises(ValueError, match="2 lengths for 4 rows"):
         kind.from_lengths([4, (1, 2)])
+
+
+def _example(**features: list[int]) -> bytes:
+    values = {
+        name: tf.train.Feature(int64_list=tf.train.Int64List(value=numbers)) for name, numbers in features.items()
+    }
+    return tf.train.Example(features=tf.train.Features(feature=values)).SerializeToString()
+
+
+@pytest.mark.parametrize(
+    ("partition", "told", "rows"),
+    [
+        ("RowSplits", [0, 2, 3], [[1, 2], [3]]),
+        ("RowLengths", [2, 0, 1], [[1, 2], [], [3]]),
+        ("RowStarts", [0, 2], [[1, 2], [3]]),
+        ("RowLimits", [2, 2, 3], [[1, 2], [], [3]]),
+        ("ValueRowIds", [0, 0, 2], [[1, 2], [], [3]]),
+    ],
+)
+def test_rows_of_examples(partition: str, told: list[int], rows: list[list[int]]) -> None:
+    kind = getattr(tf.io.RaggedFeature, partition)
+    feature = {"x": tf.io.RaggedFeature(tf.int64, "values", [kind("told")])}
+    record = _example(values=[1, 2, 3], told=told)
+    assert tf.io.parse_single_example(record, feature)["x"].to_list() == rows
+    batch = tf.io.parse_example([record, _example(values=[], told=[0] if partition == "RowSplits" else [])], feature)
+    assert batch["x"].to_list() == [rows, []]
+    plain = tf.io.parse_example([record, record], {"values": tf.io.RaggedFeature(tf.int64)})["values"]
+    assert plain.to_list() == [[1, 2, 3]] * 2
+    if partition == "RowLengths":
+        with pytest.raises(tf.errors.InvalidArgumentError, match="the rows do not hold its values"):
+            tf.io.parse_example([_example(values=[1, 2, 3], told=[1])], feature)
+
+
+def test_rows_of_one_length_and_places_of_examples() -> None:
+    record = _example(values=[1, 2, 3, 4], rows=[2, 0, 1, 0], columns=[0, 1, 1, 0])
+    uniform = tf.io.RaggedFeature(tf.int64, "values", [tf.io.RaggedFeature.UniformRowLength(2)])
+    assert tf.io.parse_single_example(record, {"x": uniform})["x"].numpy().tolist() == [[1, 2], [3, 4]]
+    assert tf.io.parse_example([record], {"x": uniform})["x"].to_list() == [[[1, 2], [3, 4]]]
+    sparse = tf.io.SparseFeature(["rows", "columns"], "values", tf.int64, [3, 2])
+    x = tf.io.parse_example([record], {"x": sparse})["x"]
+    assert tf.sparse.to_dense(x).numpy().tolist() == [[[4, 2], [0, 3], [1, 0]]]
+    assert x.indices.numpy().tolist() == [[0, 0, 0], [0, 0, 1], [0, 1, 1], [0, 2, 0]]
+
+
+def test_ragged_tensors_are_printed_and_made_arrays_as_in_tensorflow() -> None:
+    assert repr(tf.ragged.constant([[1, 2], [3, 4]])) == "<tf.RaggedTensor [[1, 2],\n [3, 4]]>"
+    assert repr(tf.ragged.constant([[1, 2], [3]])) == "<tf.RaggedTensor [[1, 2], [3]]>"
+    assert repr(tf.ragged.constant([[], []])) == "<tf.RaggedTensor [[], []]>"
+    assert tf.ragged.constant([[1, 2], [3, 4]]).numpy().shape == (2, 2)
+    assert tf.ragged.constant([[1, 2], [3]]).numpy().dtype == object

@@ -282,3 +282,19 @@ def test_iterators_that_were_given_are_not_closed() -> None:
 def test_two_layers_of_one_name_are_refused() -> None:
     with pytest.raises(errors.ArgumentError, match="two layers are called 'one'"):
         hf.Sequential([layers.Dense(1, name="one"), layers.Dense(1, name="one")])
+
+
+def test_sparse_inputs() -> None:
+    """Batches of a sparse tensor are the rows of the whole one; entries at one place are added up."""
+    places = [[0, 0], [0, 2], [0, 2], [4, 3], [5, 0]]
+    rows = hf.sparse.COO(places, [1.0, 2.0, 3.0, 4.0, 5.0], (7, 4))
+    model = hf.Sequential([hf.Input((4,)), hf.layers.Dense(2)])
+    whole = rows.to_dense()
+    np.testing.assert_array_equal(model(rows), model(whole))
+    np.testing.assert_array_equal(model.predict(rows, batch_size=4), model.predict(whole, batch_size=4))
+    model.compile("sgd", "mse")
+    y = np.ones((7, 2), np.float32)
+    assert model.evaluate(rows, y) == model.evaluate(whole, y)
+    assert model.fit(rows, y, shuffle=True, validation_split=0.3).history["loss"][0] > 0
+    with pytest.raises(hf.errors.ShapeError, match="samples differ"):
+        model.fit(rows, y[:3])

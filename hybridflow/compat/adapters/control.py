@@ -43,7 +43,7 @@ def function(
     relax = bool(reduce_retracing or experimental_relax_shapes)
 
     def decorate(python: Any) -> Any:
-        return hf.function(python, input_signature=input_signature, reduce_retracing=relax).with_results(_as_made)
+        return hf.function(python, input_signature=input_signature, reduce_retracing=relax).with_results(_as_results)
 
     return decorate if func is None else decorate(func)
 
@@ -66,6 +66,12 @@ def _as_made(value: Any) -> Any:
     leaves, structure = pytree.flatten(value)
     converted = [convert_to_tensor(x) if isinstance(x, (bool, int, float, Dim)) else x for x in leaves]
     return pytree.unflatten(structure, converted)
+
+
+def _as_results(value: Any) -> Any:
+    """What a function returns, with the values of variables in their place."""
+    leaves, structure = pytree.flatten(_as_made(value))
+    return pytree.unflatten(structure, [x.value() if isinstance(x, hf.Variable) else x for x in leaves])
 
 
 def _branch(function: Any) -> Any:

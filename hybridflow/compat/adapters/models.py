@@ -312,9 +312,9 @@ def input_of(
     batch_shape: Any = None,
     name: str | None = None,
 ) -> Any:
-    """``tf.keras.Input``, of whole tensors."""
-    if sparse or ragged:
-        raise ArgumentError("Input", "sparse and ragged inputs are not there; give whole tensors.")
+    """``tf.keras.Input``; sparse tensors become whole ones, batch by batch."""
+    if ragged:
+        raise ArgumentError("Input", "ragged inputs are not there; give whole tensors.")
     return hf.layers.InputLayer(shape, batch_size, dtype, name, batch_shape=batch_shape).output
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import hybridflow as hf
-from hybridflow.compat.adapters.values import as_texts, string
+from hybridflow.compat.adapters.values import as_dtype, as_texts, string
 from hybridflow.compat.export import export, tf_export
 from hybridflow.compat.facade import Facade
+from hybridflow.compiler.ir import dtypes
 from hybridflow.core.string_tensor import as_strings
 from hybridflow.data.tf_example import decoded, delimited, encoded
 from hybridflow.errors import ArgumentError, DataError, InvalidArgumentError
+from hybridflow.ragged import Ragged
 
 
 class _Values:
@@ -187,6 +189,166 @@ FixedLenSequenceFeature = Facade(hf.data.FixedLenSequenceFeature, _sequence)
 VarLenFeature = Facade(hf.data.VarLenFeature, lambda dtype: hf.data.VarLenFeature(_kind(dtype)))
 
 
+class _Partition(NamedTuple):
+    """How one more axis of rows is told: by the ints of another feature."""
+
+    key: str
+
+    def lengths(self, told: np.ndarray, count: int) -> np.ndarray:
+        """The lengths of the rows of ``count`` values."""
+        raise NotImplementedError
+
+
+class RowSplits(_Partition):
+    """``tf.io.RaggedFeature.RowSplits``: where rows begin and the last one ends."""
+
+    def lengths(self, told: np.ndarray, count: int) -> np.ndarray:
+        return np.diff(told)
+
+
+class RowLengths(_Partition):
+    """``tf.io.RaggedFeature.RowLengths``."""
+
+    def lengths(self, told: np.ndarray, count: int) -> np.ndarray:
+        return told
+
+
+class RowStarts(_Partition):
+    """``tf.io.RaggedFeature.RowStarts``."""
+
+    def lengths(self, told: np.ndarray, count: int) -> np.ndarray:
+        return np.diff(told, append=count)
+
+
+class RowLimits(_Partition):
+    """``tf.io.RaggedFeature.RowLimits``: where rows end."""
+
+    def lengths(self, told: np.ndarray, count: int) -> np.ndarray:
+        return np.diff(told, prepend=0)
+
+
+class ValueRowIds(_Partition):
+    """``tf.io.RaggedFeature.ValueRowIds``: the row of each value."""
+
+    def lengths(self, told: np.ndarray, count: int) -> np.ndarray:
+        return np.bincount(told)
+
+
+class UniformRowLength(NamedTuple):
+    """``tf.io.RaggedFeature.UniformRowLength``: all rows are as long."""
+
+    length: int
+
+    def lengths(self, told: np.ndarray, count: int) -> np.ndarray:
+        """The lengths of the rows of ``count`` values."""
+        return np.full(count // self.length, self.length)
+
+
+@tf_export("io.RaggedFeature")
+class RaggedFeature(NamedTuple):
+    """``tf.io.RaggedFeature``: any number of values, in rows that other features tell.
+
+    Several examples are rows of rows.
+    """
+
+    dtype: Any
+    value_key: str | None = None
+    partitions: Any = ()
+    row_splits_dtype: Any = dtypes.int32
+    validate: bool = False
+
+    @property
+    def parts(self) -> list[str]:
+        """The names of the features that tell rows."""
+        return [partition.key for partition in self.partitions if isinstance(partition, _Partition)]
+
+
+for _kind_of_rows in (RowSplits, RowLengths, RowStarts, RowLimits, ValueRowIds, UniformRowLength):
+    setattr(RaggedFeature, _kind_of_rows.__name__, _kind_of_rows)
+
+
+@tf_export("io.SparseFeature")
+class SparseFeature(NamedTuple):
+    """``tf.io.SparseFeature``: a sparse tensor whose places and values are features of their own."""
+
+    index_key: Any
+    value_key: str
+    dtype: Any
+    size: Any
+    already_sorted: bool = False
+
+    @property
+    def parts(self) -> list[str]:
+        """The names of the features that tell places."""
+        return [self.index_key] if isinstance(self.index_key, str) else list(self.index_key)
+
+    @property
+    def sizes(self) -> list[int]:
+        """The extents of an example."""
+        return [int(size) for size in (self.size if isinstance(self.size, (list, tuple)) else [self.size])]
+
+
+def _plain(features: Any) -> dict[str, Any]:
+    """The features whose values others are made of, beside the rest."""
+    result = {}
+    for name, feature in features.items():
+        if not isinstance(feature, (RaggedFeature, SparseFeature)):
+            result[name] = feature
+            continue
+        result[feature.value_key or name] = VarLenFeature(feature.dtype)
+        result.update({key: VarLenFeature(dtypes.int64) for key in feature.parts})
+    return result
+
+
+def _values_of(name: str, feature: Any, row: Any) -> tuple[Any, list[np.ndarray]]:
+    """The values of a ragged or sparse feature of an example, and what tells their rows or places."""
+    return as_texts(row[feature.value_key or name]), [row[key].numpy() for key in feature.parts]
+
+
+def _ragged(name: str, feature: RaggedFeature, rows: list[Any], is_single: bool) -> Any:
+    """The values of examples as rows, and rows of rows."""
+    parts = [_values_of(name, feature, row) for row in rows]
+    result = hf.concat([values for values, _ in parts], axis=0)
+    counts = [int(values.shape[0]) for values, _ in parts]
+    others = [list(told) for _, told in parts]
+    splits = as_dtype(feature.row_splits_dtype).as_numpy_dtype
+    for partition in reversed(feature.partitions):
+        if isinstance(partition, UniformRowLength) and not isinstance(result, Ragged):
+            if any(count % partition.length for count in counts):
+                raise InvalidArgumentError("parse_example", f"{name}: the rows do not hold its values.")
+            result = hf.reshape(result, (-1, partition.length, *result.shape[1:]))
+            counts = [count // partition.length for count in counts]
+            continue
+        lengths = [
+            np.asarray(partition.lengths(one.pop() if isinstance(partition, _Partition) else np.empty(0), count))
+            for one, count in zip(others, counts, strict=True)
+        ]
+        if any(int(one.sum()) != count for one, count in zip(lengths, counts, strict=True)):
+            raise InvalidArgumentError("parse_example", f"{name}: the rows do not hold its values.")
+        result = Ragged.from_row_lengths(result, np.concatenate(lengths).astype(splits))
+        counts = [len(one) for one in lengths]
+    if is_single:
+        return result
+    return Ragged.from_row_lengths(result, np.array(counts, splits))
+
+
+def _sparse(name: str, feature: SparseFeature, rows: list[Any], is_single: bool) -> Any:
+    """A sparse tensor of the places and values of examples."""
+    places, kept = [], []
+    for number, row in enumerate(rows):
+        values, axes = _values_of(name, feature, row)
+        at = np.stack([np.full_like(axes[0], number), *axes], axis=1).astype(np.int64)
+        if len(at) != values.shape[0]:
+            raise InvalidArgumentError("parse_example", f"{name} has {values.shape[0]} values at {len(at)} places.")
+        order = np.arange(len(at)) if feature.already_sorted else np.lexsort(at.T[::-1])
+        places.append(at[order])
+        kept.append(hf.take(values, order, axis=0))
+    at, values = np.concatenate(places), hf.concat(kept, axis=0)
+    if is_single:
+        return hf.sparse.COO(at[:, 1:], values, tuple(feature.sizes))
+    return hf.sparse.COO(at, values, (len(rows), *feature.sizes))
+
+
 @tf_export("io.parse_single_example")
 def parse_single_example(
     serialized: Any, features: Any, example_names: Any = None, name: str | None = None
@@ -195,8 +357,18 @@ def parse_single_example(
     texts = as_strings(serialized, "parse_single_example")
     if texts.ndim:
         raise ArgumentError("parse_single_example", f"serialized is {texts.type}. Expected one text.")
-    outcome = _parsed(texts.numpy(), features)
-    return {key: _single(as_texts(value), features[key]) for key, value in outcome.items()}
+    row = _parsed(texts.numpy(), _plain(features))
+    return {key: _made(key, feature, [row], True) for key, feature in features.items()}
+
+
+def _made(name: str, feature: Any, rows: list[Any], is_single: bool = False) -> Any:
+    """A feature of the examples."""
+    if isinstance(feature, RaggedFeature):
+        return _ragged(name, feature, rows, is_single)
+    if isinstance(feature, SparseFeature):
+        return _sparse(name, feature, rows, is_single)
+    values = [as_texts(row[name]) for row in rows]
+    return _single(values[0], feature) if is_single else _together(values, feature)
 
 
 def _parsed(record: bytes, features: Any) -> dict[str, Any]:
@@ -220,8 +392,9 @@ def parse_example(serialized: Any, features: Any, example_names: Any = None, nam
     records = as_strings(serialized, "parse_example")
     if not records.ndim:
         return parse_single_example(records, features)
-    rows = [_parsed(one, features) for one in records.texts.ravel().tolist()]
-    return {key: _together([as_texts(row[key]) for row in rows], feature) for key, feature in features.items()}
+    plain = _plain(features)
+    rows = [_parsed(one, plain) for one in records.texts.ravel().tolist()]
+    return {key: _made(key, feature, rows) for key, feature in features.items()}
 
 
 def _together(rows: list[Any], feature: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Devices, settings of the process, strategies, and what programs ask about TensorFlow itself."""
+"""Devices, settings of the process, and what programs ask about TensorFlow itself."""
 
 from __future__ import annotations
 
@@ -150,93 +150,6 @@ def is_built_with_cuda() -> bool:
     return True
 
 
-@tf_export("distribute.OneDeviceStrategy", "distribute.MirroredStrategy", "distribute.Strategy")
-class Replicas:
-    """A strategy of one device: ``tf.distribute.OneDeviceStrategy``, and others where there is one device.
-
-    Raises DeviceError where several are asked for.
-    """
-
-    num_replicas_in_sync = 1
-
-    def __init__(self, device: Any = None, devices: Any = None, **options: Any) -> None:
-        names = device if isinstance(device, (list, tuple)) else devices
-        if names is not None and len(names) > 1:
-            raise DeviceError("distribute", f"{len(names)} devices are given; models are trained on one device here.")
-        one = names[0] if names else device if isinstance(device, str) else None
-        self.device = one
-
-    def scope(self) -> Any:
-        """Where variables are made: on the device."""
-        return device(self.device)
-
-    def run(self, fn: Any, args: Any = (), kwargs: Any = None, options: Any = None) -> Any:
-        """What the function returns."""
-        with self.scope():
-            return fn(*args, **(kwargs or {}))
-
-    def reduce(self, reduce_op: Any, value: Any, axis: Any = None) -> Any:
-        """Over ``axis`` of the one value, which is left as it is without one."""
-        if axis is None:
-            return value
-        return hf.sum(value, axis=axis) if str(reduce_op).upper().endswith("SUM") else hf.mean(value, axis=axis)
-
-    def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:
-        """The dataset."""
-        return dataset
-
-    def distribute_datasets_from_function(self, dataset_fn: Any, options: Any = None) -> Any:
-        """What the function returns."""
-        return dataset_fn(InputContext())
-
-    def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
-        """The one result."""
-        return (value,)
-
-    def experimental_distribute_values_from_function(self, value_fn: Any) -> Any:
-        """What the function makes of the one replica's context."""
-        return value_fn(ValueContext())
-
-    @property
-    def extended(self) -> Replicas:
-        return self
-
-
-class ValueContext:
-    """Which of the replicas a value is made for: the only one."""
-
-    num_replicas_in_sync, replica_id_in_sync_group = 1, 0
-
-
-@tf_export("distribute.InputContext")
-class InputContext:
-    """Which of the pipelines is made: the only one."""
-
-    num_input_pipelines, input_pipeline_id, num_replicas_in_sync = 1, 0, 1
-
-    def get_per_replica_batch_size(self, global_batch_size: int) -> int:
-        return global_batch_size
-
-
-@tf_export("distribute.ReduceOp")
-class ReduceOp:
-    """``tf.distribute.ReduceOp``."""
-
-    SUM, MEAN = "SUM", "MEAN"
-
-
-@tf_export("distribute.get_strategy")
-def get_strategy() -> Replicas:
-    """``tf.distribute.get_strategy``."""
-    return Replicas()
-
-
-@tf_export("distribute.has_strategy", "distribute.in_cross_replica_context")
-def has_strategy() -> bool:
-    """``tf.distribute.has_strategy``."""
-    return False
-
-
 @tf_export("test.TestCase")
 class TestCase(unittest.TestCase):
     """``tf.test.TestCase``: unittest's, with assertions about tensors."""
@@ -384,30 +297,6 @@ class create_noop_writer(name_scope):
         """Nothing waits to be written."""
 
     init = close = flush
-
-
-class ReplicaContext:
-    """``tf.distribute.get_replica_context()``: the only replica's."""
-
-    num_replicas_in_sync, replica_id_in_sync_group = 1, 0
-
-    @property
-    def strategy(self) -> Replicas:
-        return Replicas()
-
-    def all_reduce(self, reduce_op: Any, value: Any, options: Any = None) -> Any:
-        """The value: there is no other."""
-        return value
-
-    def merge_call(self, merge_fn: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """What the function makes of the strategy and the arguments."""
-        return merge_fn(self.strategy, *args, **(kwargs or {}))
-
-
-@tf_export("distribute.get_replica_context")
-def get_replica_context() -> ReplicaContext:
-    """``tf.distribute.get_replica_context``."""
-    return ReplicaContext()
 
 
 export(main, "test.main")

@@ -14,6 +14,7 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow.array.random import Generator as _Generator
+from hybridflow.compat.adapters.replicas import follow
 from hybridflow.compat.adapters.values import axes, extents, operand
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import product
@@ -218,6 +219,7 @@ class Generator(_Generator):
                 "random.Generator", "give a state: Generator.from_seed(1), or Generator(state=..., alg=...)."
             )
         self._state = Variable(_three(state), trainable=False, name="StateVar")
+        self._strategy = follow(self)
 
     @classmethod
     def from_seed(cls, seed: Any, alg: Any = None) -> Generator:
@@ -287,7 +289,15 @@ class Generator(_Generator):
         """A shape, and the state (key, halves of the counter) from which its elements are drawn."""
         sizes = extents(axes(shape))
         state = hf.astype(self.skip(product(sizes)), dtypes.uint64)
-        return sizes, hf.stack([state[2], state[0], state[1]])
+        return sizes, hf.stack([self._key_of_replica(state[2]), state[0], state[1]])
+
+    def _key_of_replica(self, key: Tensor) -> Tensor:
+        """The key, or what is made of it and the number of the replica that draws."""
+        if self._strategy is None:
+            return key
+        number = self._strategy.number.value()
+        start = hf.stack([key, hf.astype(number, dtypes.uint64), hf.asarray(np.uint64(0))])
+        return hf.where(number < 0, key, uniform(start, (), None, None, dtypes.uint64, "random.Generator"))
 
     def normal(  # type: ignore[override]  # TensorFlow's arguments
         self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, name: Any = None

@@ -122,6 +122,7 @@ def _install_answers() -> None:
         (hf.Variable, "__str__", _repr_of_variable),
         (hf.TensorSpec, "__str__", _repr_of_spec),
         (Ragged, "__repr__", _repr_of_ragged),
+        (Ragged, "numpy", _numpy_of_ragged),
         (COO, "__repr__", _repr_of_coo),
         (hf.IndexedSlices, "__str__", _repr_of_slices),
         (hf.Tensor, "__repr__", _repr),
@@ -224,7 +225,11 @@ def _get_shape(inner: Any, self: Any) -> Any:
     return _shape(inner(self))
 
 
-_WRAPPERS: tuple[Any, ...] = (_numpy, _get_shape)
+def _numpy_of_ragged(inner: Any, self: Any) -> Any:
+    return _rows(self) if dialect.is_spoken_to(sys._getframe(2)) else inner(self)
+
+
+_WRAPPERS: tuple[Any, ...] = (_numpy, _get_shape, _numpy_of_ragged)
 
 
 def _convert_config(kind: type) -> None:
@@ -363,7 +368,25 @@ def _format_of_variable(v: Any, spec: str) -> str:
 
 
 def _repr_of_ragged(x: Any) -> str:
-    return f"<tf.RaggedTensor {x.to_list()}>"
+    with np.printoptions(formatter={"all": _text_of_rows}):
+        return f"<tf.RaggedTensor {_text_of_rows(_rows(x))}>"
+
+
+def _text_of_rows(x: Any) -> str:
+    """Arrays with commas; empty ones with the brackets of all their axes."""
+    if not isinstance(x, np.ndarray):
+        return str(x)
+    return np.array2string(x, separator=", ") if x.size else repr(x.tolist())
+
+
+def _rows(x: Ragged) -> np.ndarray:
+    """One array where rows are as long as each other, an array of arrays where not."""
+    values = _rows(x.values) if isinstance(x.values, Ragged) else x.values.numpy()
+    splits = x.row_splits.numpy()
+    if len(splits) == 1:
+        return np.array([], values.dtype)
+    rows = np.split(values, splits[1:-1])
+    return np.array(rows, object if any(len(row) != len(rows[0]) for row in rows) else None)
 
 
 def _repr_of_coo(x: Any) -> str:

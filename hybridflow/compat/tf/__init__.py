@@ -24,6 +24,7 @@ from hybridflow.compat.adapters import (  # noqa: F401  # each enters its names
     models as _models,
     numpy_names as _numpy_names,
     records as _records,
+    replicas as _replicas,
     sequences as _sequences,
     settings as _settings,
     special as _special,

@@ -58,8 +58,6 @@ not_here(
         "write_graph": "print f.ir() of a tf.function",
         "parse_sequence_example": "use tf.io.parse_single_example with FixedLenSequenceFeature",
         "parse_single_sequence_example": "use tf.io.parse_single_example with FixedLenSequenceFeature",
-        "RaggedFeature": "use tf.io.VarLenFeature, and tf.RaggedTensor of what it gives",
-        "SparseFeature": "use tf.io.VarLenFeature, and tf.SparseTensor of what it gives",
     },
 )
 not_here(
