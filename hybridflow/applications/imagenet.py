@@ -15,6 +15,8 @@ from hybridflow.array.elementwise import astype
 from hybridflow.array.shapes import flip
 from hybridflow.core.context import suspended
 from hybridflow.errors import ArgumentError, DataError, ShapeError
+from hybridflow.layers.basic import Lambda
+from hybridflow.layers.keras_tensor import Symbol
 
 _STAGE = "preprocess_input"
 _MEANS = {"torch": (0.485, 0.456, 0.406), "caffe": (103.939, 116.779, 123.68)}
@@ -27,7 +29,7 @@ def preprocess_input(x: Any, data_format: str | None = None, mode: str = "caffe"
     """Scale pictures with values from 0 to 255 as a network's weights were trained.
 
     Args:
-        x: pictures, with red, green and blue in this order.
+        x: pictures, with red, green and blue in this order; or a symbol of them, in the making of a model.
         data_format: "channels_last", which None stands for, or "channels_first".
         mode: "caffe" for ResNet and VGG: blue, green, red, less their means; "tf" for ResNetV2, MobileNetV2,
             InceptionV3 and Xception: from -1 to 1; "torch" for DenseNet and ViT: from 0 to 1, less their means, divided
@@ -47,6 +49,8 @@ def preprocess_input(x: Any, data_format: str | None = None, mode: str = "caffe"
         raise ArgumentError(_STAGE, f"mode is {mode!r}; it is 'caffe', 'tf' or 'torch'.")
     if data_format not in (None, "channels_last", "channels_first"):
         raise ArgumentError(_STAGE, f"data_format is {data_format!r}; it is 'channels_last' or 'channels_first'.")
+    if isinstance(x, Symbol):
+        return Lambda(preprocess_input, arguments={"data_format": data_format, "mode": mode})(x)
     is_array = isinstance(x, np.ndarray)
     value = asarray(x)
     if value.dtype.kind != "f" and value.dtype.name != "bfloat16":

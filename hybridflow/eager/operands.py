@@ -352,6 +352,8 @@ def broadcast_all(stage: str, tensors: Sequence[Tensor]) -> list[Tensor]:
         try:
             shape = broadcast_shapes(shape, t.shape)
         except ValueError:
+            if current.trace is not None:
+                current.trace.assumptions.meet(shape, t.shape)
             types = " with ".join(str(u.type) for u in tensors)
             raise ShapeError(
                 stage,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from hybridflow.array.creation import arange, full_like
@@ -26,6 +27,7 @@ from hybridflow.array.reductions import logsumexp, max as largest, mean, sum
 from hybridflow.array.shapes import broadcast_to, expand_dims, matrix_transpose, reshape, squeeze
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core import layer_context
+from hybridflow.core.context import dialect
 from hybridflow.core.promotion import to_dtype
 from hybridflow.core.serialization import Configured, snake_case
 from hybridflow.core.tensor import Tensor
@@ -97,7 +99,9 @@ class Loss(Configured):
         them.  In a model's steps, samples and elements count where the mask of the predictions, if they have one, says
         that there is something."""
         predictions = float_operand(y_pred, self.name)
-        predictions = cast(predictions, self.dtype or dtypes.compute_dtype(predictions.dtype))
+        is_keras = dialect.is_spoken_to(sys._getframe(1))  # which has float32 for wider predictions, too
+        usual = dtypes.float32 if is_keras else dtypes.compute_dtype(predictions.dtype)
+        predictions = cast(predictions, self.dtype or usual)
         labels = as_tensor(y_true, self.name)
         if not self._takes_numbers:
             labels = cast(labels, predictions.dtype)

@@ -89,6 +89,14 @@ class SparseBase:
         """The extents of the dense tensor."""
         return tuple(self.outline.shape[:-1])
 
+    def to_dense(self) -> Tensor:
+        """The whole matrix."""
+        raise NotImplementedError
+
+    def to_coo(self) -> COO:
+        """The same in coordinates."""
+        raise NotImplementedError
+
     @property
     def ndim(self) -> int:
         return self.outline.ndim - 1

@@ -128,6 +128,23 @@ class ShapeEnv:
         self._tie(difference)
         raise RestartTrace
 
+    def meet(self, first: Shape, second: Shape) -> None:
+        """Of shapes that have to broadcast, in a trace without a call: let an open extent be the number that it meets.
+        The trace begins anew with it; where no extent can help, nothing happens."""
+        if self.examples is not None or self.is_closed:
+            return
+        pairs = [(a, b) for a, b in zip(reversed(first), reversed(second)) if not (type(a) is int and a == 1)]
+        differences = [a - b for a, b in pairs if not (type(b) is int and b == 1)]
+        if any(type(difference) is int and difference for difference in differences):
+            return
+        is_tied = False
+        for difference in differences:
+            if isinstance(difference, Dim) and self._has(difference):
+                self._tie(difference)
+                is_tied = True
+        if is_tied:
+            raise RestartTrace
+
     def number(self, extent: Dim) -> int:
         """The value of an extent: the trace serves only calls in which it has this one.  Raises SymbolicExtentError
         where there is no call."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hybridflow.compat import tf
-from hybridflow.errors import DataError
+from hybridflow.errors import DataError, DeviceError
 
 PROGRAMS = {
     "texts and bytes": """
@@ -209,3 +209,36 @@ def test_files_that_are_not_what_is_meant_are_refused(tmp_path: Path) -> None:
 def test_bytes_that_are_no_tensor_are_refused(text: bytes) -> None:
     with pytest.raises(tf.errors.InvalidArgumentError):
         tf.io.parse_tensor(text, tf.float32)
+
+
+def test_losses_are_float32() -> None:
+    zeros, ones = np.zeros(2), np.ones(2)
+    assert tf.keras.losses.MeanSquaredError()(zeros, ones).dtype == tf.float32
+    assert tf.keras.losses.MeanSquaredError(dtype="float64")(zeros, ones).dtype == tf.float64
+
+
+def test_arrays_of_a_dtype_are_tensors() -> None:
+    for x in (tf.experimental.numpy.ones([2], tf.float32), tf.experimental.numpy.zeros([2], tf.int64)):
+        assert tf.is_tensor(x)
+
+
+def test_pictures_are_scaled_in_the_making_of_a_model() -> None:
+    pictures = tf.keras.Input((4, 4, 3))
+    model = tf.keras.Model(pictures, tf.keras.applications.vgg16.preprocess_input(pictures))
+    x = np.full((1, 4, 4, 3), 200.0, np.float32)
+    np.testing.assert_array_equal(model(x), tf.keras.applications.vgg16.preprocess_input(x))
+
+
+def test_what_concrete_functions_say_of_themselves() -> None:
+    concrete = tf.function(lambda x: x * 2).get_concrete_function(tf.TensorSpec([None], tf.float32))
+    spec = "TensorSpec(shape=(None,), dtype=tf.float32, name="
+    assert str(concrete.function_type) == f"(x: {spec}'x')) -> {spec}None)"
+    assert concrete.inference_fn(tf.constant([2.0])).numpy().tolist() == [4.0]
+
+
+def test_strategies_of_one_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert tf.distribute.MultiWorkerMirroredStrategy().num_replicas_in_sync == 1
+    assert tf.distribute.experimental.CentralStorageStrategy().num_replicas_in_sync == 1
+    monkeypatch.setenv("TF_CONFIG", '{"cluster": {"worker": ["a:1", "b:1"]}}')
+    with pytest.raises(DeviceError, match="2 workers"):
+        tf.distribute.MultiWorkerMirroredStrategy()

@@ -131,3 +131,20 @@ def test_memory_that_is_divided_is_counted_by_native_code(body: Callable[[Any], 
     kept = len(f.concrete_functions())
     assert kept <= 2
     assert sum(call.calls for call in f._cache.native_calls()) >= 6 - 2 * kept
+
+
+def test_an_open_extent_is_the_number_that_it_meets_without_a_call() -> None:
+    """Where the program is made from a signature alone, a shape that has to broadcast says what the extent is."""
+    mean = hf.Variable([1.0, 2.0, 3.0])
+    f = hf.function(lambda x: x - mean, input_signature=[hf.TensorSpec([None, None])])
+    concrete = f.get_concrete_function()
+    assert concrete.structured_outputs.shape == (None, 3)
+    assert concrete(hf.ones((2, 3))).tolist() == [[0.0, -1.0, -2.0]] * 2
+    assert f(hf.ones((1, 3))).tolist() == [[0.0, -1.0, -2.0]]
+    with pytest.raises(hf.errors.ShapeError):
+        f(hf.ones((2, 4)))
+    both = hf.function(lambda x, y: x * y + mean, input_signature=[hf.TensorSpec([None]), hf.TensorSpec([None])])
+    assert both.get_concrete_function().structured_outputs.shape == (3,)
+    wrong = hf.function(lambda x: (x - mean) + hf.ones((2,)), input_signature=[hf.TensorSpec([None])])
+    with pytest.raises(hf.errors.ShapeError, match="do not broadcast"):
+        wrong.get_concrete_function()

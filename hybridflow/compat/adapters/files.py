@@ -108,6 +108,10 @@ class Elements(hf.data.Iterator):
 
     __slots__ = ()
 
+    def next(self) -> Any:
+        """The next element."""
+        return next(self)
+
     def get_next_as_optional(self) -> Optional:
         """The next element, or that there is none."""
         return Optional(self.element_spec, tuple(itertools.islice(self, 1)))

@@ -249,6 +249,16 @@ def _function_def(concrete: ConcreteFunction) -> FunctionDef:
     return FunctionDef(signature, [op.node_def for op in listing.operations if op.type != "Placeholder"])
 
 
+def _function_type(concrete: ConcreteFunction) -> inspect.Signature:
+    """The signature of a concrete function, whose annotations are the specs of arguments and results."""
+    args, kwargs = concrete.structured_input_signature
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    names = [getattr(spec, "name", None) or f"arg{k}" for k, spec in enumerate(args)]
+    parameters = [inspect.Parameter(name, kind, annotation=spec) for name, spec in zip(names, args)]
+    more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=spec) for name, spec in kwargs.items()]
+    return inspect.Signature(parameters + more, return_annotation=concrete.structured_outputs)
+
+
 def install() -> None:
     """Let graphs and concrete functions have TensorFlow's methods."""
     for name, method in {
@@ -262,6 +272,8 @@ def install() -> None:
         "inputs": lambda c: [op.outputs[0] for op in _listing(c.graph).operations if op.type == "Placeholder"],
         "outputs": lambda c: list(_listing(c.graph).results),
         "function_def": _function_def,
+        "function_type": _function_type,
+        "inference_fn": lambda c: c,
     }.items():
         setattr(ConcreteFunction, name, property(value))
 

@@ -79,9 +79,10 @@ def _function(name: str) -> Callable[..., Any]:
         arguments = args if keep else tuple(_operands(args, several))
         options = {key: _dtype(value) if key == "dtype" else value for key, value in kwargs.items()}
         result = _tensors(theirs(*arguments, **options))
-        if isinstance(result, hf.Tensor) and result.dtype == hf.float32 and not _has_floats((arguments, options)):
+        is_narrow = isinstance(result, hf.Tensor) and result.dtype == hf.float32 and not keep
+        if is_narrow and not _has_floats((arguments, options)):
             arguments, options = hf.tree.map(_wide, (arguments, options))  # what NumPy makes of integers is float64
-            result = theirs(*arguments, **options)
+            result = _tensors(theirs(*arguments, **options))
         narrow = _settings["prefers_float32"] and "dtype" not in kwargs and not _has_wide(args)
         return hf.tree.map(_narrow, result) if narrow else result
 

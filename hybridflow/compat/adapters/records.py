@@ -308,7 +308,7 @@ def _values_of(name: str, feature: Any, row: Any) -> tuple[Any, list[np.ndarray]
 def _ragged(name: str, feature: RaggedFeature, rows: list[Any], is_single: bool) -> Any:
     """The values of examples as rows, and rows of rows."""
     parts = [_values_of(name, feature, row) for row in rows]
-    result = hf.concat([values for values, _ in parts], axis=0)
+    result: Any = hf.concat([values for values, _ in parts], axis=0)
     counts = [int(values.shape[0]) for values, _ in parts]
     others = [list(told) for _, told in parts]
     splits = as_dtype(feature.row_splits_dtype).as_numpy_dtype

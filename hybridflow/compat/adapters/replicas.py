@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import dataclasses
+import enum
 import functools
+import json
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 from weakref import WeakSet
@@ -13,7 +16,7 @@ from weakref import WeakSet
 import numpy as np
 
 import hybridflow as hf
-from hybridflow.compat.adapters.settings import device
+from hybridflow.compat.adapters.settings import Settings, device
 from hybridflow.compat.export import export, tf_export
 from hybridflow.errors import ArgumentError, DeviceError
 
@@ -135,6 +138,40 @@ class Strategy:
         return tuple([f"/job:localhost/replica:0/task:0/device:CPU:{k}" for k in range(self.num_replicas_in_sync)])
 
 
+@tf_export("distribute.experimental.CentralStorageStrategy")
+class CentralStorageStrategy(Strategy):
+    """``tf.distribute.experimental.CentralStorageStrategy``: variables are in the memory of the process anyway."""
+
+    def __init__(self, compute_devices: Any = None, parameter_device: Any = None) -> None:
+        super().__init__(devices=compute_devices)
+
+
+@tf_export("distribute.MultiWorkerMirroredStrategy", "distribute.experimental.MultiWorkerMirroredStrategy")
+class MultiWorkerMirroredStrategy(Strategy):
+    """``tf.distribute.MultiWorkerMirroredStrategy`` of one worker.
+
+    Raises DeviceError where ``TF_CONFIG`` tells of several.
+    """
+
+    def __init__(self, cluster_resolver: Any = None, communication_options: Any = None) -> None:
+        workers = json.loads(os.environ.get("TF_CONFIG") or "{}").get("cluster", {}).get("worker", [])
+        if len(workers) > 1:
+            raise DeviceError(
+                "distribute", f"TF_CONFIG has {len(workers)} workers; several processes train with hf.distribute."
+            )
+        super().__init__()
+
+
+@tf_export("distribute.experimental.CommunicationImplementation", "distribute.experimental.CollectiveCommunication")
+class CommunicationImplementation(enum.StrEnum):
+    """``tf.distribute.experimental.CommunicationImplementation``: nothing is chosen among them."""
+
+    AUTO, RING, NCCL = "AUTO", "RING", "NCCL"
+
+
+export(Settings, "distribute.experimental.CommunicationOptions", "distribute.experimental.CollectiveHints")
+
+
 @tf_export("distribute.DistributedValues")
 @dataclasses.dataclass(frozen=True, repr=False)
 class PerReplica:
@@ -217,7 +254,7 @@ def follow(stream: Any) -> Strategy | None:
         return None
     if _replica.get() is None:
         strategy._streams.add(stream)
-    return strategy  # type: ignore[no-any-return]
+    return strategy
 
 
 class ValueContext:

@@ -60,6 +60,7 @@ from hybridflow.compat.tf import (
     sparse as sparse,
     strings as strings,
     summary as summary,
+    types as types,
 )
 
 if _TYPE_CHECKING:  # the names of ``tf`` itself, for tools that read this file

@@ -66,7 +66,6 @@ not_here(
         "quantization": "hf.quantize",
         "xla": "functions are always compiled",
         "graph_util": "f.get_concrete_function(...) has the graph",
-        "types": "use isinstance with tf.Tensor and tf.Variable",
         "signature": "write input_signature of tf.function",
         "feature_column": "features are columns of numbers: tf.data.Dataset.map makes them",
         "estimator": "use tf.keras.Model with fit",
@@ -135,7 +134,6 @@ not_here(
     "distribute",
     {
         "TPUStrategy": "the devices are the CPU and NVIDIA GPUs; write tf.distribute.MirroredStrategy",
-        "MultiWorkerMirroredStrategy": "one process computes; write tf.distribute.MirroredStrategy",
         "ParameterServerStrategy": "one process computes; write tf.distribute.MirroredStrategy",
     },
 )
