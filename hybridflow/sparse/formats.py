@@ -184,7 +184,7 @@ class SparseBase:
             )
         axes = [k for k, n in enumerate(dense.shape) if n != 1]
         dense = reshape_to(dense, tuple(dense.shape[k] for k in axes))
-        coo = self.to_coo()  # type: ignore[attr-defined]
+        coo = self.to_coo()
         if axes:
             dense = getitem(dense, tuple(coo.coordinate(first + k) for k in axes))
         return self.replaced(function(self.values, dense))
@@ -213,7 +213,7 @@ class SparseBase:
         dense = as_tensor(other, stage)
         if tuple(dense.shape) != self.shape:
             raise ShapeError(stage, f"{self!r} and {dense.type}. Expected equal shapes.")
-        return self.to_dense(), dense  # type: ignore[attr-defined]
+        return self.to_dense(), dense
 
     def __repr__(self) -> str:
         extents = ",".join(map(str, self.shape))
