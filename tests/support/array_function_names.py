@@ -4,6 +4,7 @@
 
 prints the lists of names of the libraries that are installed, for ``tests/data/array_function_names.txt``.
 ``docs/porting/array_functions.md`` is made of these lists, of the public names, and of ``core/name_hints.py``.
+For names of ``jax.scipy`` that are none of ours ``tests/data/jax_scipy_words.txt`` says what to write.
 """
 
 from __future__ import annotations
@@ -19,6 +20,13 @@ from tests.support.paths import ROOT
 DATA = ROOT / "tests" / "data" / "array_function_names.txt"
 PAGE = ROOT / "docs" / "porting" / "array_functions.md"
 VALUES = ("mgrid", "ogrid", "r_", "c_", "s_", "index_exp", "pi", "e", "inf", "nan", "euler_gamma", "newaxis")
+WORDS = ROOT / "tests" / "data" / "jax_scipy_words.txt"
+# The modules of jax.scipy, and where their functions are here.
+SCIPY = {
+    **{"cluster.vq": "", "fft": "signal", "integrate": "integrate", "interpolate": "interpolate", "linalg": "linalg"},
+    **{"ndimage": "", "optimize": "optimize", "signal": "signal", "sparse.linalg": "linalg", "spatial.transform": ""},
+    **{"special": "special", "stats": ""},
+}
 LIBRARIES = ("numpy", "jax.numpy", "tensorflow.experimental.numpy", "tensorflow.math")
 
 # What is no function of arrays here, by what it is.
@@ -58,8 +66,8 @@ OF_TF_MATH = {
 
 HEAD = """# Array functions, name by name
 
-Every function of NumPy {numpy}, `jax.numpy` {jax}, `tf.experimental.numpy` and `tf.math`, and what it is here. A name
-of `hf` alone has NumPy's meaning. The tests make this page of the public names, so it is what is there.
+Every function of NumPy {numpy}, `jax.numpy` and `jax.scipy` {jax}, `tf.experimental.numpy` and `tf.math`, and what
+it is here. A name of `hf` alone has NumPy's meaning. The tests make this page of the public names, so it is what is there.
 
 | | names | the same here | another word | no function of arrays |
 |---|---|---|---|---|
@@ -73,6 +81,17 @@ What differs of the functions with NumPy's names:
 - `hf.partition` sorts all elements, which is a partition;
 - `hf.interp` keeps NaN, with one point, too;
 - all of them can be compiled, mapped, and differentiated where a derivative exists.
+"""
+
+
+SCIPY_HEAD = """
+## Names of `jax.scipy`
+
+Of distributions stands here the logarithm of the density, or of the probability, which is `logpdf` or `logpmf` there;
+`hf.random` draws from them.
+
+| name | here |
+|---|---|
 """
 
 
@@ -111,7 +130,8 @@ def page() -> str:
     """The text of the page."""
     lists = recorded()
     rows = []
-    for library, (_, names) in lists.items():
+    for library in LIBRARIES:
+        names = lists[library][1]
         kinds = [answer(n, library == LIBRARIES[3])[1] for n in names]
         figures = [len(kinds), *(kinds.count(kind) for kind in ("same", "other", "none"))]
         rows.append(f"| `{library.replace('tensorflow', 'tf')}` | {' | '.join(map(str, figures))} |")
@@ -125,7 +145,30 @@ def page() -> str:
     parts.append("\n## Names of `tf.math`\n\n| name | here |\n|---|---|\n")
     for name in sorted(lists["tensorflow.math"][1], key=str.lower):
         parts.append(f"| `{name}` | {_cell(answer(name, of_tf_math=True)[0])} |\n")
+    parts.append(SCIPY_HEAD)
+    for module in SCIPY:
+        for name in lists[f"jax.scipy.{module}"][1]:
+            parts.append(f"| `{module}.{name}` | {_cell(of_scipy(module, name))} |\n")
     return "".join(parts)
+
+
+def scipy_words() -> dict[str, str]:
+    """What to write for names of jax.scipy."""
+    lines = WORDS.read_text(encoding="utf-8").splitlines()
+    return dict(line.split(": ", 1) for line in lines if line and line[0] != "#")
+
+
+def of_scipy(module: str, name: str) -> str:
+    """What a name of a module of jax.scipy is here."""
+    room = SCIPY[module]
+    if room and name in getattr(hf, room).__all__:
+        return f"`hf.{room}.{name}`"
+    words = scipy_words().get(f"{module}.{name}")
+    words = words or (name_hints.OF_ROOM[room].get(name) if room in name_hints.OF_ROOM else None)
+    words = words or name_hints.OF_MODULE.get(name)
+    if words is None:
+        raise KeyError(f"{module}.{name}: make it, or say in {WORDS.name} what to write instead")
+    return words
 
 
 def _cell(text: str) -> str:
