@@ -459,8 +459,8 @@ class _Source:
         e, code, elements = self.e, self.elements.code, self.elements
         known = dict(elements._values), dict(elements._refs)
 
-        def turns(lane: int) -> Val:
-            """Those of one lane; what they compute is known in all of them."""
+        def fold_lane(lane: int) -> Val:
+            """The fold of one lane, known in all of them."""
             alike = e.width > 1
             begin, behind = (e.convert(e.extract(v, lane) if alike else v, dt.int64).ref for v in (first, last))
             end_ = code.min(behind, code.extent(extent))
@@ -474,11 +474,11 @@ class _Source:
             return loop.carried[0]
 
         if e.width == 1 or (self._alike(first) and self._alike(last)):
-            total = turns(0)
+            total = fold_lane(0)
         elif by_position and not e.target.masked:
-            total = turns(0)
+            total = fold_lane(0)
             for lane in range(1, e.width):
-                total = e.shuffle(total, turns(lane), [*range(lane), e.width + lane, *range(lane + 1, e.width)])
+                total = e.shuffle(total, fold_lane(lane), [*range(lane), e.width + lane, *range(lane + 1, e.width)])
         else:
             end = e.minimum(e.convert(last, dt.int64), e.splat(code.value(code.extent(extent))))
 
