@@ -23,9 +23,18 @@ VALUES = ("mgrid", "ogrid", "r_", "c_", "s_", "index_exp", "pi", "e", "inf", "na
 WORDS = ROOT / "tests" / "data" / "jax_scipy_words.txt"
 # The modules of jax.scipy, and where their functions are here.
 SCIPY = {
-    **{"cluster.vq": "", "fft": "signal", "integrate": "integrate", "interpolate": "interpolate", "linalg": "linalg"},
-    **{"ndimage": "", "optimize": "optimize", "signal": "signal", "sparse.linalg": "linalg", "spatial.transform": ""},
-    **{"special": "special", "stats": ""},
+    "cluster.vq": "",
+    "fft": "signal",
+    "integrate": "integrate",
+    "interpolate": "interpolate",
+    "linalg": "linalg",
+    "ndimage": "",
+    "optimize": "optimize",
+    "signal": "signal",
+    "sparse.linalg": "linalg",
+    "spatial.transform": "",
+    "special": "special",
+    "stats": "",
 }
 LIBRARIES = ("numpy", "jax.numpy", "tensorflow.experimental.numpy", "tensorflow.math")
 
@@ -67,7 +76,8 @@ OF_TF_MATH = {
 HEAD = """# Array functions, name by name
 
 Every function of NumPy {numpy}, `jax.numpy` and `jax.scipy` {jax}, `tf.experimental.numpy` and `tf.math`, and what
-it is here. A name of `hf` alone has NumPy's meaning. The tests make this page of the public names, so it is what is there.
+it is here. A name of `hf` alone has NumPy's meaning. The tests make this page of the public names, so it is what is
+there.
 
 | | names | the same here | another word | no function of arrays |
 |---|---|---|---|---|
