@@ -70,7 +70,7 @@ def of_file(filename: str) -> frozenset[str]:
     return of_module(".".join((FOLDERS[folder], *parts)))
 
 
-def of_function(function: Any) -> tuple[str, ...]:
+def of_function(function: object) -> tuple[str, ...]:
     """The traits that one function was declared to have, besides those of its module."""
     result: tuple[str, ...] = getattr(function, "__dict__", {}).get("__traits__", ())
     return result

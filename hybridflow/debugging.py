@@ -50,13 +50,13 @@ def _require(stage: str, ok: Tensor, said: Callable[..., str], values: Sequence[
     """Raise InvalidArgumentError with ``said(*values)`` where some element of ``ok`` is False."""
     where = user_location(2)
 
-    def error(message: Any, *values: Any) -> InvalidArgumentError:
+    def error(message: object, *values: object) -> InvalidArgumentError:
         return InvalidArgumentError(stage, _before(message) + said(*values), where)
 
     check_all(ok, InvalidArgumentError, error, [message, *values], f"{_before(message)}[{stage}] does not hold.")
 
 
-def _before(message: Any) -> str:
+def _before(message: object) -> str:
     """A message as what is said first; in traced code it may be known later."""
     return "" if message is None else f"{message!s}. "
 
@@ -105,7 +105,9 @@ _TWO_OPERANDS = "        x: a tensor, or what becomes one.\n        y: the same;
 def _comparison(name: str, sign: str, holds: Callable[..., Tensor], example: str) -> Callable[..., None]:
     stage = f"assert_{name}"
 
-    def call(x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None) -> None:
+    def call(
+        x: object, y: object, message: str | None = None, summarize: int | None = None, name: str | None = None
+    ) -> None:
         _compare(name or stage, sign, x, y, holds, message, summarize)
 
     doc = _DOC.format(relation=f"x {sign} y", operands=_TWO_OPERANDS)
@@ -115,7 +117,7 @@ def _comparison(name: str, sign: str, holds: Callable[..., Tensor], example: str
 def _sign(name: str, sign: str, holds: Callable[..., Tensor], example: str) -> Callable[..., None]:
     stage = f"assert_{name}"
 
-    def call(x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None) -> None:
+    def call(x: object, message: str | None = None, summarize: int | None = None, name: str | None = None) -> None:
         _compare(name or stage, sign, x, 0, holds, message, summarize)
 
     doc = _DOC.format(relation=f"x {sign} 0", operands=_ONE_OPERAND)
@@ -142,9 +144,14 @@ assert_non_positive = _sign("non_positive", "<=", elementwise.less_equal, "hf.as
 
 @entered
 def assert_near(
-    x: Any, y: Any, rtol: Any = None, atol: Any = None, message: str | None = None, summarize: int | None = None,
+    x: object,
+    y: object,
+    rtol: object = None,
+    atol: object = None,
+    message: str | None = None,
+    summarize: int | None = None,
     name: str | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Assert that ``abs(x - y) <= atol + rtol * abs(y)`` for all elements, each time the code runs.
 
     Args:
@@ -179,7 +186,7 @@ def assert_near(
 
 
 @entered
-def Assert(condition: Any, data: Sequence[Any], summarize: int | None = None, name: str | None = None) -> None:
+def Assert(condition: object, data: Sequence[Any], summarize: int | None = None, name: str | None = None) -> None:
     """Assert that all of ``condition`` is True, each time the code runs.
 
     Args:
@@ -197,7 +204,7 @@ def Assert(condition: Any, data: Sequence[Any], summarize: int | None = None, na
     >>> hf.debugging.Assert(hf.asarray(2.0) > 1, ["too small"])
     """
 
-    def said(*values: Any) -> str:
+    def said(*values: object) -> str:
         texts = [_text(np.asarray(value), summarize) if isinstance(value, Tensor) else str(value) for value in values]
         return f"the condition does not hold: {', '.join(texts)}"
 
@@ -209,7 +216,7 @@ def Assert(condition: Any, data: Sequence[Any], summarize: int | None = None, na
 
 
 @entered
-def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor:
+def check_numerics(tensor: object, message: str, name: str | None = None) -> Tensor:
     """Assert that all elements of a tensor are finite, and so are those of its gradient, if one is asked for.
 
     Args:
@@ -279,7 +286,7 @@ def disable_check_numerics() -> None:
 
 
 @entered
-def assert_all_finite(x: Any, message: str = "the tensor", name: str | None = None) -> None:
+def assert_all_finite(x: object, message: str = "the tensor", name: str | None = None) -> None:
     """Assert that no element is a NaN or an infinity, each time the code runs.
 
     Args:
@@ -313,7 +320,7 @@ def _check_finite(stage: str, x: Tensor, message: str) -> None:
 
 
 @entered
-def assert_rank(x: Any, rank: int, message: str | None = None, name: str | None = None) -> None:
+def assert_rank(x: object, rank: int, message: str | None = None, name: str | None = None) -> None:
     """Assert that a tensor has a number of axes.
 
     Args:
@@ -334,7 +341,7 @@ def assert_rank(x: Any, rank: int, message: str | None = None, name: str | None 
 
 
 @entered
-def assert_rank_at_least(x: Any, rank: int, message: str | None = None, name: str | None = None) -> None:
+def assert_rank_at_least(x: object, rank: int, message: str | None = None, name: str | None = None) -> None:
     """Assert that a tensor has a number of axes, or more.
 
     Args:
@@ -355,7 +362,7 @@ def assert_rank_at_least(x: Any, rank: int, message: str | None = None, name: st
 
 
 @entered
-def assert_rank_in(x: Any, ranks: Iterable[int], message: str | None = None, name: str | None = None) -> None:
+def assert_rank_in(x: object, ranks: Iterable[int], message: str | None = None, name: str | None = None) -> None:
     """Assert that a tensor has one of several numbers of axes.
 
     Args:
@@ -377,7 +384,7 @@ def assert_rank_in(x: Any, ranks: Iterable[int], message: str | None = None, nam
 
 
 @entered
-def assert_scalar(x: Any, message: str | None = None, name: str | None = None) -> None:
+def assert_scalar(x: object, message: str | None = None, name: str | None = None) -> None:
     """Assert that a tensor has no axes.
 
     Args:
@@ -396,7 +403,7 @@ def assert_scalar(x: Any, message: str | None = None, name: str | None = None) -
     _check_rank(name or "assert_scalar", x, lambda n: n == 0, "0", message)
 
 
-def _check_rank(stage: str, x: Any, fits: Callable[[int], bool], wanted: str, message: str | None) -> None:
+def _check_rank(stage: str, x: object, fits: Callable[[int], bool], wanted: str, message: str | None) -> None:
     tensor = as_tensor(x, stage)
     if not fits(len(tensor.shape)):
         before = _before(message)
@@ -404,7 +411,7 @@ def _check_rank(stage: str, x: Any, fits: Callable[[int], bool], wanted: str, me
 
 
 @entered
-def assert_type(x: Any, dtype: DTypeLike, message: str | None = None, name: str | None = None) -> None:
+def assert_type(x: object, dtype: DTypeLike, message: str | None = None, name: str | None = None) -> None:
     """Assert that a tensor has a dtype.
 
     Args:

@@ -67,7 +67,7 @@ def _scale(norm: str | None, n: int, inverse: bool, stage: str) -> float:
     return 1 / n if inverse == (norm != "forward") else 1.0
 
 
-def _numbers(x: Any, stage: str, least: int = 1) -> Tensor:
+def _numbers(x: object, stage: str, least: int = 1) -> Tensor:
     """A float or complex tensor of a dtype that there are transforms of."""
     x = _float_operand(x, stage)
     if x.ndim < least:
@@ -75,7 +75,7 @@ def _numbers(x: Any, stage: str, least: int = 1) -> Tensor:
     return x if _dtypes.is_complex(x.dtype) else _cast(x, _dtypes.compute_dtype(x.dtype))
 
 
-def _real_numbers(x: Any, stage: str) -> Tensor:
+def _real_numbers(x: object, stage: str) -> Tensor:
     x = _numbers(x, stage)
     if _dtypes.is_complex(x.dtype):
         raise DTypeError(stage, f"the input is {x.type}. Expected real numbers; take hf.real(x) first.")
@@ -284,7 +284,7 @@ def _grid(x: Tensor, s: Sequence[SupportsIndex] | None, axes: AxisLike, stage: s
     return list(zip(lengths, along))
 
 
-def _sequence(value: Any, name: str, stage: str) -> Sequence[Any]:
+def _sequence(value: object, name: str, stage: str) -> Sequence[Any]:
     if isinstance(value, (tuple, list)):
         return value
     raise ArgumentError(stage, f"{name} is {value!r}. Expected a tuple of integers.")

@@ -485,7 +485,7 @@ class _From(Source):
     def __init__(self, state: Tensor) -> None:
         self._state = state
 
-    def _drawn(self, blocks: Any) -> Tensor:
+    def _drawn(self, blocks: object) -> Tensor:
         return self._state
 
 

@@ -221,13 +221,13 @@ def _iterate(to_next: Any, start: Any, y0: Tensor, t: Tensor) -> tuple[Any, Tens
     return tuple(part[-1] for part in state), concat([y0[None], values])
 
 
-def _method(stage: str, name: Any) -> str:
+def _method(stage: str, name: object) -> str:
     if name not in _METHODS:
         raise ArgumentError(stage, f"method is {name!r}. Expected one of {', '.join(sorted(_METHODS))}.")
     return str(name)
 
 
-def _field(stage: str, function: Any, args: tuple[Any, ...], time_first: bool, y0: Tensor) -> Field:
+def _field(stage: str, function: object, args: tuple[Any, ...], time_first: bool, y0: Tensor) -> Field:
     if not callable(function):
         raise ArgumentTypeError(stage, f"{function!r} is not callable.")
 
@@ -240,7 +240,7 @@ def _field(stage: str, function: Any, args: tuple[Any, ...], time_first: bool, y
     return field
 
 
-def _times(stage: str, t: Any, y: Any, what: str) -> tuple[Tensor, Tensor]:
+def _times(stage: str, t: object, y: object, what: str) -> tuple[Tensor, Tensor]:
     times, y0 = float_operand(t, stage), float_operand(y, stage)
     if times.ndim != 1 or not isinstance(times.shape[0], int) or times.shape[0] < 1:
         raise ShapeError(stage, f"{what} is {times.type}. Expected one time or more along one axis.")
@@ -251,11 +251,11 @@ def _times(stage: str, t: Any, y: Any, what: str) -> tuple[Tensor, Tensor]:
 @entered
 def odeint(
     func: Callable[..., Any],
-    y0: Any,
-    t: Any,
-    *args: Any,
-    rtol: Any = 1.4e-8,
-    atol: Any = 1.4e-8,
+    y0: object,
+    t: object,
+    *args: object,
+    rtol: object = 1.4e-8,
+    atol: object = 1.4e-8,
     method: str = "dopri5",
     max_steps: int = 100_000,
 ) -> Tensor:
@@ -293,13 +293,13 @@ def odeint(
 @entered
 def solve_ivp(
     fun: Callable[..., Any],
-    t_span: Any,
-    y0: Any,
+    t_span: object,
+    y0: object,
     method: str = "RK45",
-    t_eval: Any = None,
-    args: Any = (),
-    rtol: Any = 1e-3,
-    atol: Any = 1e-6,
+    t_eval: object = None,
+    args: object = (),
+    rtol: object = 1e-3,
+    atol: object = 1e-6,
     max_steps: int = 100_000,
 ) -> OdeResult:
     """The solution of ``dy/dt = fun(t, y, *args)`` from one time to another.
@@ -365,9 +365,9 @@ def _both_sides(half: Sequence[float], odd: bool = False) -> np.ndarray:
 @entered
 def quad(
     func: Callable[..., Any],
-    a: Any,
-    b: Any,
-    args: Any = (),
+    a: object,
+    b: object,
+    args: object = (),
     epsabs: float | None = None,
     epsrel: float | None = None,
     limit: int = 50,
@@ -438,7 +438,7 @@ def quad(
 
     places = as_tensor(np.arange(most), stage)
 
-    def put(x: Tensor, at: Any, value: Tensor) -> Tensor:
+    def put(x: Tensor, at: object, value: Tensor) -> Tensor:
         return where(places == at, value, x)
 
     value, error = rule(first, last)
@@ -476,7 +476,7 @@ def _inverse(x: Tensor) -> Tensor:
 
 
 @entered
-def simpson(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Tensor:
+def simpson(y: object, x: object = None, dx: float = 1.0, axis: int = -1) -> Tensor:
     """The integral of samples by Simpson's rule.
 
     Where their number is even, the last interval is integrated by the parabola through the last three samples.

@@ -51,7 +51,7 @@ class CubicSpline:
     coefficients: Tensor
 
     @entered
-    def __init__(self, x: Any, y: Any, bc_type: str = "not-a-knot") -> None:
+    def __init__(self, x: object, y: object, bc_type: str = "not-a-knot") -> None:
         stage = "interpolate.CubicSpline"
         if bc_type not in ("not-a-knot", "natural", "clamped"):
             raise ArgumentError(stage, f"bc_type is {bc_type!r}. Expected 'not-a-knot', 'natural' or 'clamped'.")

@@ -48,15 +48,15 @@ if not _TYPE_CHECKING:  # a checker would take every name for one of ours
     __getattr__, __dir__ = _name_hints.answers(__name__, __all__)
 
 
-def _dtype(dtype: Any, stage: str) -> np.dtype[Any]:
+def _dtype(dtype: object, stage: str) -> np.dtype[Any]:
     return string if names_strings(dtype) or _is_text_kind(dtype) else to_dtype(getattr(dtype, "dtype", dtype), stage)
 
 
-def _is_text_kind(dtype: Any) -> bool:
+def _is_text_kind(dtype: object) -> bool:
     return dtype in (str, bytes) or is_string(getattr(dtype, "dtype", dtype))
 
 
-def _elements(value: Any, dtype: np.dtype[Any] | None, stage: str) -> np.ndarray:
+def _elements(value: object, dtype: np.dtype[Any] | None, stage: str) -> np.ndarray:
     """A value as an array of keys or values."""
     if holds_texts(value) or (dtype is not None and is_string(dtype)):
         if dtype is not None and not is_string(dtype):
@@ -88,7 +88,12 @@ class KeyValueTensorInitializer:
 
     @entered
     def __init__(
-        self, keys: Any, values: Any, key_dtype: Any = None, value_dtype: Any = None, name: str | None = None
+        self,
+        keys: object,
+        values: object,
+        key_dtype: object = None,
+        value_dtype: object = None,
+        name: str | None = None,
     ) -> None:
         stage = "lookup"
         self.keys = _elements(keys, None if key_dtype is None else _dtype(key_dtype, stage), stage)
@@ -124,7 +129,7 @@ class TextFileIndex:
     WHOLE_LINE = -2
     LINE_NUMBER = -1
 
-    def __init__(self, *args: Any) -> None:
+    def __init__(self, *args: object) -> None:
         raise ArgumentTypeError("TextFileIndex", "is not called; use TextFileIndex.WHOLE_LINE and LINE_NUMBER.")
 
 
@@ -215,7 +220,7 @@ class _Table:
 
     _in_order = False
 
-    def __init__(self, key_dtype: Any, value_dtype: Any, default_value: Any, stage: str) -> None:
+    def __init__(self, key_dtype: object, value_dtype: object, default_value: object, stage: str) -> None:
         self._stage = stage
         self._key_dtype, self._value_dtype = _dtype(key_dtype, stage), _dtype(value_dtype, stage)
         self._content: dict[Any, Any] = {}
@@ -288,7 +293,7 @@ class _Table:
         kind = TensorType((*x.shape, *self._value_shape), self._value_dtype)
         return step(self._lookup_array, [x], [kind], self._in_order)[0]
 
-    def _keys(self, keys: Any) -> Tensor:
+    def _keys(self, keys: object) -> Tensor:
         if is_string(self._key_dtype):
             return as_strings(keys, self._stage)
         if holds_texts(keys) or isinstance(keys, StringTensor):
@@ -486,9 +491,14 @@ class MutableHashTable(_Table):
 
     @entered
     def __init__(
-        self, key_dtype: Any, value_dtype: Any, default_value: Any, name: str | None = None, checkpoint: bool = True,
+        self,
+        key_dtype: object,
+        value_dtype: object,
+        default_value: object,
+        name: str | None = None,
+        checkpoint: bool = True,
         experimental_is_anonymous: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(key_dtype, value_dtype, default_value, "MutableHashTable")
 
     @entered
@@ -517,7 +527,7 @@ class MutableHashTable(_Table):
         kind = TensorType((*x.shape, *self._value_shape), self._value_dtype)
         return step(run, [x, defaults], [kind], True)[0]
 
-    def _values(self, values: Any) -> Tensor:
+    def _values(self, values: object) -> Tensor:
         if is_string(self._value_dtype):
             return as_strings(values, self._stage)
         x = as_tensor(values, self._stage, None if isinstance(values, (Tensor, np.ndarray)) else self._value_dtype)
@@ -596,7 +606,7 @@ class DenseHashTable(MutableHashTable):
 
     @entered
     def __init__(
-        self, key_dtype: Any, value_dtype: Any, default_value: Any, empty_key: Any, deleted_key: Any,
+        self, key_dtype: object, value_dtype: object, default_value: object, empty_key: object, deleted_key: object,
         initial_num_buckets: int | None = None, name: str | None = None, checkpoint: bool = True,
         experimental_is_anonymous: bool = False,
     ) -> None:  # fmt: skip
@@ -606,7 +616,7 @@ class DenseHashTable(MutableHashTable):
             raise ArgumentError("DenseHashTable", "Empty and deleted keys cannot be equal.")
         self._unused = chosen
 
-    def _keys(self, keys: Any) -> Tensor:
+    def _keys(self, keys: object) -> Tensor:
         x = super()._keys(keys)
         known = None if current.trace is not None else x.texts if isinstance(x, StringTensor) else x.numpy()
         if known is not None and any(key in self._unused for key in known.ravel().tolist()):

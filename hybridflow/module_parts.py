@@ -51,7 +51,7 @@ class Reader:
         return isinstance(value, kinds)
 
 
-def traverse(root: Any, module: type, reader: Reader | None = None) -> Iterator[tuple[str, Any, bool]]:
+def traverse(root: object, module: type, reader: Reader | None = None) -> Iterator[tuple[str, Any, bool]]:
     """The variables and modules in one of the class ``module``: with their paths, and whether all around are
     trainable."""
     holders = Generator, Variable, module, list, tuple, dict
@@ -59,7 +59,7 @@ def traverse(root: Any, module: type, reader: Reader | None = None) -> Iterator[
 
 
 def _traverse_part(
-    value: Any, path: str, free: bool, seen: set[int], module: type, holders: tuple[type, ...], reader: Reader
+    value: object, path: str, free: bool, seen: set[int], module: type, holders: tuple[type, ...], reader: Reader
 ) -> Iterator[tuple[str, Any, bool]]:
     if isinstance(value, Generator):
         value = reader.attribute(value, "state")

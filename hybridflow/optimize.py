@@ -145,7 +145,7 @@ def _direction(slope: Tensor, steps: Tensor, changes: Tensor, rho: Tensor, scale
     return q
 
 
-def _function(stage: str, fun: Any, args: Any, shape: tuple[Any, ...]) -> Callable[[Tensor], Tensor]:
+def _function(stage: str, fun: object, args: object, shape: tuple[Any, ...]) -> Callable[[Tensor], Tensor]:
     if not callable(fun):
         raise ArgumentTypeError(stage, f"{fun!r} is not callable.")
     extra = tuple(args) if isinstance(args, (list, tuple)) else (args,)
@@ -162,8 +162,8 @@ def _function(stage: str, fun: Any, args: Any, shape: tuple[Any, ...]) -> Callab
 @entered
 def minimize(
     fun: Callable[..., Any],
-    x0: Any,
-    args: Any = (),
+    x0: object,
+    args: object = (),
     method: str = "bfgs",
     tol: float | None = None,
     maxiter: int | None = None,

@@ -26,11 +26,11 @@ class _Factory:
 _FACTORY = _Factory()
 
 
-def _set_frozen(self: Any, name: str, value: Any) -> None:
+def _set_frozen(self: object, name: str, value: object) -> None:
     raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
 
 
-def _delete_frozen(self: Any, name: str) -> None:
+def _delete_frozen(self: object, name: str) -> None:
     raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
 
 
@@ -41,13 +41,13 @@ def _frozen(cls: type[Any], eq: bool) -> type[Any]:
     values = _values_of(names)
 
     @reprlib.recursive_repr()
-    def show(self: Any) -> str:
+    def show(self: object) -> str:
         return f"{type(self).__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
-    def equal(self: Any, other: object) -> Any:
+    def equal(self: object, other: object) -> Any:
         return values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
 
-    def hashed(self: Any) -> int:
+    def hashed(self: object) -> int:
         return hash(values(self))
 
     methods: dict[str, Any] = {"__repr__": show, **vars(cls), "__init__": _constructor(cls)}

@@ -57,7 +57,7 @@ def row_of_each(splits: Tensor, count: Extent) -> Tensor:
     return getitem(cumulative_sum(cast(ended, ends.dtype)), slice(None, count))
 
 
-def _integers(stage: str, value: Any, name: str) -> Tensor:
+def _integers(stage: str, value: object, name: str) -> Tensor:
     x = as_tensor(value, stage)
     if not x.size and isinstance(value, (list, tuple)):
         x = cast(x, default_int)
@@ -101,7 +101,7 @@ class Ragged:
     __array_ufunc__ = None  # operators of tensors and of NumPy leave it to ours
 
     @entered
-    def __init__(self, values: Any, row_splits: Any) -> None:
+    def __init__(self, values: object, row_splits: object) -> None:
         stage = "Ragged"
         held = values if isinstance(values, Ragged) else _dense(values, stage)
         splits = _integers(stage, row_splits, "row_splits")
@@ -669,7 +669,7 @@ class Ragged:
             "along the axis of rows.",
         )
 
-    def _with(self, function: Callable[[Any, Any], Tensor], other: Any) -> Ragged:
+    def _with(self, function: Callable[[Any, Any], Tensor], other: object) -> Ragged:
         if isinstance(other, Ragged):
             if other.values.shape[:1] != self.values.shape[:1] or other.row_splits.shape != self.row_splits.shape:
                 raise ShapeError(
@@ -696,7 +696,7 @@ class Ragged:
         return f"<Ragged {name}[{extents}]{rows}>"
 
 
-def _dense(values: Any, stage: str) -> Tensor:
+def _dense(values: object, stage: str) -> Tensor:
     return as_strings(values, stage) if holds_texts(values) else as_tensor(values, stage)
 
 
@@ -760,7 +760,7 @@ _OF_ONE: dict[str, Callable[[Any], Tensor]] = {
 
 def _of_two(function: Callable[[Any, Any], Tensor], swapped: bool = False) -> Callable[[Ragged, Any], Ragged]:
     @functools.wraps(function)
-    def of_rows(self: Ragged, other: Any) -> Ragged:
+    def of_rows(self: Ragged, other: object) -> Ragged:
         return self._with((lambda x, y: function(y, x)) if swapped else function, other)
 
     return entered(of_rows)
@@ -783,7 +783,7 @@ for _name, _of_values in _OF_ONE.items():
     setattr(Ragged, f"__{_name}__", _of_one(_of_values))
 
 
-def made(values: Any, row_splits: Any) -> Ragged:
+def made(values: object, row_splits: object) -> Ragged:
     """A ragged tensor of parts that fit each other; of their specs, the spec of one."""
     result: Ragged = object.__new__(Ragged)
     object.__setattr__(result, "values", values)
@@ -792,7 +792,7 @@ def made(values: Any, row_splits: Any) -> Ragged:
 
 
 @entered
-def constant(pylist: Sequence[Any], dtype: Any = None, ragged_rank: int | None = None) -> Ragged:
+def constant(pylist: Sequence[Any], dtype: object = None, ragged_rank: int | None = None) -> Ragged:
     """The ragged tensor of a list of rows.
 
     Args:
@@ -846,7 +846,7 @@ def _least_rank(rows: Sequence[Any]) -> int:
     return 2 if len(shapes) > 1 or None in shapes else 1
 
 
-def _shape_of_lists(value: Any) -> tuple[int, ...] | None:
+def _shape_of_lists(value: object) -> tuple[int, ...] | None:
     """The extents of nested lists, None where they are ragged."""
     if not isinstance(value, (list, tuple)):
         return ()
@@ -910,7 +910,7 @@ def concat(values: Sequence[Any]) -> Ragged:
 
 
 @entered
-def row_splits_to_segment_ids(splits: Any) -> Tensor:
+def row_splits_to_segment_ids(splits: object) -> Tensor:
     """The row of each value, by where rows end.
 
     Args:
@@ -935,7 +935,7 @@ def row_splits_to_segment_ids(splits: Any) -> Tensor:
 
 
 @entered
-def lookup(params: Any, ids: Any, weights: Any = None, combiner: str = "sum") -> Tensor:
+def lookup(params: object, ids: object, weights: object = None, combiner: str = "sum") -> Tensor:
     """Rows of a table put together: for each row of numbers the sum, or mean, of the rows of the table.
 
     The rows that are looked up are not kept: the sum is one kernel.

@@ -22,7 +22,7 @@ recorder: Recorder | None = None
 
 
 @contextmanager
-def span(name: str, category: str, **details: Any) -> Iterator[None]:
+def span(name: str, category: str, **details: object) -> Iterator[None]:
     """Tell of the block, where somebody records."""
     told = recorder  # another thread may end the recording at any time
     if told is None:
@@ -35,7 +35,7 @@ def span(name: str, category: str, **details: Any) -> Iterator[None]:
         told.add(name, category, start, time.monotonic_ns(), details)
 
 
-def end(name: str, category: str, start: int, **details: Any) -> None:
+def end(name: str, category: str, start: int, **details: object) -> None:
     """Tell of what began at ``start``, nanoseconds of ``time.monotonic_ns``, where somebody records."""
     told = recorder
     if told is not None:

@@ -19,7 +19,7 @@ if not _TYPE_CHECKING:  # a checker would take every name for one of ours
 
 
 @entered
-def map(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
+def map(function: Callable[..., Any], tree: object, *rest: object) -> Any:
     """Map a function over the leaves of trees of one structure.
 
     Args:
@@ -49,7 +49,7 @@ def map(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
 
 
 @entered
-def flatten(tree: Any) -> tuple[list[Any], Structure]:
+def flatten(tree: object) -> tuple[list[Any], Structure]:
     """Flatten a tree (a nest of lists, tuples, dicts and dataclasses) to its leaves and its structure.
 
     Args:
@@ -92,7 +92,7 @@ def unflatten(structure: Structure, leaves: Any) -> Any:
 
 
 @entered
-def leaves(tree: Any) -> list[Any]:
+def leaves(tree: object) -> list[Any]:
     """The leaves of a tree, in the order of ``hf.tree.flatten``.
 
     Args:
@@ -108,7 +108,7 @@ def leaves(tree: Any) -> list[Any]:
 
 
 @entered
-def structure(tree: Any) -> Structure:
+def structure(tree: object) -> Structure:
     """The structure of a tree alone: equal for trees that differ in their leaves only.
 
     Args:

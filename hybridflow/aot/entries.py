@@ -142,7 +142,7 @@ def _is_part(general: SavedProgram, other: SavedProgram) -> bool:
     return all(map(_is_part_of_leaf, general.leaves, other.leaves, general.keys, other.keys))
 
 
-def _is_part_of_leaf(wanted: Any, leaf: Any, key: Any, other: Any) -> bool:
+def _is_part_of_leaf(wanted: object, leaf: object, key: object, other: object) -> bool:
     if not isinstance(wanted, TensorSpec) or not isinstance(leaf, TensorSpec):
         return bool(key == other)
     if wanted.dtype != leaf.dtype or len(wanted.shape) != len(leaf.shape):

@@ -62,7 +62,7 @@ class Library:
 
 
 def compile(
-    model: Any,
+    model: object,
     path: str | os.PathLike[str],
     target: str | Sequence[str] = "native",
     input_signature: Sequence[Any] | None = None,
@@ -173,7 +173,7 @@ def _machines(names: Sequence[str], allow_slow: bool) -> list[Target]:
     return result
 
 
-def _functions(model: Any, input_signature: Sequence[Any] | None) -> dict[str, SavedFunction]:
+def _functions(model: object, input_signature: Sequence[Any] | None) -> dict[str, SavedFunction]:
     """The functions of a model as a file would have them."""
     if isinstance(model, Loaded) and input_signature is None:
         return model.functions

@@ -122,7 +122,7 @@ class Head(NamedTuple):
     classifier: str = "predictions"
 
 
-def pooled(x: Any, request: Request, head: Head) -> Any:
+def pooled(x: object, request: Request, head: Head) -> Any:
     """The end without a classifier."""
     if request.pooling == "avg":
         return layers.GlobalAveragePooling2D(name=head.average)(x)
@@ -131,7 +131,7 @@ def pooled(x: Any, request: Request, head: Head) -> Any:
     return x
 
 
-def classified(x: Any, request: Request, head: Head, dropout: float = 0.0) -> Any:
+def classified(x: object, request: Request, head: Head, dropout: float = 0.0) -> Any:
     """A mean of all places, and the classifier; or the end without one."""
     if not request.include_top:
         return pooled(x, request, head)
@@ -201,7 +201,7 @@ def halving_pad(x: Any, kernel: int) -> tuple[tuple[int, int], tuple[int, int]]:
     return (half - 1 + odd[0], half), (half - 1 + odd[1], half)
 
 
-def warn_unusual(request: Request, rows: Any) -> None:
+def warn_unusual(request: Request, rows: object) -> None:
     """Say that the published weights were trained with pictures of 224 rows."""
     if request.weights == PUBLISHED and rows != 224:
         warnings.warn(f"{request.name}: the published weights are those for pictures of 224x224.", stacklevel=4)

@@ -42,7 +42,7 @@ class LayerScale(layers.Layer, one_tensor=True):
         return inputs * self.gamma
 
 
-def _block(x: Any, width: int, name: str) -> Any:
+def _block(x: object, width: int, name: str) -> Any:
     y = layers.Conv2D(width, 7, padding="same", groups=width, name=f"{name}_depthwise_conv")(x)
     y = layers.LayerNormalization(epsilon=_EPSILON, name=f"{name}_layernorm")(y)
     y = layers.Dense(4 * width, name=f"{name}_pointwise_conv_1")(y)

@@ -17,12 +17,12 @@ _GROWTH = 32
 _EPSILON = 1.001e-5
 
 
-def _active(x: Any, normalization: str, activation: str) -> Any:
+def _active(x: object, normalization: str, activation: str) -> Any:
     x = layers.BatchNormalization(epsilon=_EPSILON, name=normalization)(x)
     return layers.Activation("relu", name=activation)(x)
 
 
-def _block(x: Any, name: str) -> Any:
+def _block(x: object, name: str) -> Any:
     """Channels that are added to those that were there."""
     y = _active(x, f"{name}_0_bn", f"{name}_0_relu")
     y = layers.Conv2D(4 * _GROWTH, 1, use_bias=False, name=f"{name}_1_conv")(y)

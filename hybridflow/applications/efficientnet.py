@@ -40,17 +40,17 @@ _VARIANCES = 0.229, 0.224, 0.225
 _INITIALIZER = {"class_name": "VarianceScaling", "config": {"scale": 2.0, "mode": "fan_out"}}
 
 
-def _convolved(x: Any, channels: int, name: str) -> Any:
+def _convolved(x: object, channels: int, name: str) -> Any:
     options: dict[str, Any] = {"padding": "same", "use_bias": False, "kernel_initializer": _INITIALIZER}
     return layers.Conv2D(channels, 1, name=f"{name}conv", **options)(x)
 
 
-def _active(x: Any, normalization: str, activation: str) -> Any:
+def _active(x: object, normalization: str, activation: str) -> Any:
     x = layers.BatchNormalization(name=normalization)(x)
     return layers.Activation("swish", name=activation)(x)
 
 
-def _block(x: Any, stage: _Stage, stride: int, channels: tuple[int, int], drop: float, name: str) -> Any:
+def _block(x: object, stage: _Stage, stride: int, channels: tuple[int, int], drop: float, name: str) -> Any:
     """An inverted residual block whose channels are weighted by what all of the picture says."""
     before, after = channels
     y, wide = x, before * stage.expansion

@@ -77,7 +77,7 @@ def _centred(value: Any, mode: str, data_format: str | None) -> Any:
 
 
 def decode_predictions(
-    preds: Any, top: int = 5, class_index: str | os.PathLike[str] | None = None
+    preds: object, top: int = 5, class_index: str | os.PathLike[str] | None = None
 ) -> list[list[tuple[str, str, float]]]:
     """The names of the likeliest classes of ImageNet.
 

@@ -39,7 +39,7 @@ class _Numbered:
         return x
 
 
-def _mean_around(x: Any) -> Any:
+def _mean_around(x: object) -> Any:
     return layers.AveragePooling2D(3, strides=1, padding="same")(x)
 
 
@@ -98,16 +98,16 @@ def _inception(request: Request) -> Any:
     return building.finished(begin, end, request, f"{whole}.h5", f"{whole}_notop.h5")
 
 
-def _unnamed(x: Any, request: Request) -> Any:
+def _unnamed(x: object, request: Request) -> Any:
     return building.pooled(x, request, building.Head(None, None))
 
 
-def _separable(x: Any, filters: int, name: str) -> Any:
+def _separable(x: object, filters: int, name: str) -> Any:
     x = layers.SeparableConv2D(filters, 3, padding="same", use_bias=False, name=name)(x)
     return layers.BatchNormalization(name=f"{name}_bn")(x)
 
 
-def _relu(x: Any, name: str) -> Any:
+def _relu(x: object, name: str) -> Any:
     return layers.Activation("relu", name=f"{name}_act")(x)
 
 

@@ -17,7 +17,7 @@ from hybridflow.layers.keras_tensor import Symbol
 _MOMENTUM = 0.999
 
 
-def _normalized(x: Any, name: str) -> Any:
+def _normalized(x: object, name: str) -> Any:
     return layers.BatchNormalization(momentum=_MOMENTUM, name=name)(x)
 
 
@@ -25,7 +25,7 @@ def _convolved(x: Any, channels: int, name: str, size: int = 1, **options: Any) 
     return layers.Conv2D(channels, size, padding="same", use_bias=False, name=name, **options)(x)
 
 
-def _by_channel(x: Any, kernel: int, stride: int, pad: str, name: str) -> Any:
+def _by_channel(x: object, kernel: int, stride: int, pad: str, name: str) -> Any:
     """A convolution of each channel by itself."""
     if stride == 2:
         x = layers.ZeroPadding2D(building.halving_pad(x, kernel), name=pad)(x)
@@ -86,7 +86,7 @@ def MobileNetV2(
     return building.finished(begin, end, request, f"{whole}.h5", f"{whole}_no_top.h5")
 
 
-def _check_width(request: Request, alpha: Any) -> None:
+def _check_width(request: Request, alpha: object) -> None:
     if isinstance(alpha, bool) or not isinstance(alpha, (int, float)) or not 0 < alpha < 100:
         raise ArgumentError(request.name, f"alpha is {alpha!r}; it is a positive number.")
 
@@ -134,11 +134,11 @@ _SMALL = (
 )
 
 
-def _activated(x: Any, activation: str) -> Any:
+def _activated(x: object, activation: str) -> Any:
     return layers.ReLU()(x) if activation == "relu" else layers.Activation("hard_swish")(x)
 
 
-def _weighted(x: Any, channels: int, name: str) -> Any:
+def _weighted(x: object, channels: int, name: str) -> Any:
     """Channels times what all of the picture says of each."""
     share = layers.GlobalAveragePooling2D(keepdims=True, name=f"{name}avg_pool")(x)
     share = layers.Conv2D(rounded(channels * 0.25), 1, padding="same", name=f"{name}conv")(share)

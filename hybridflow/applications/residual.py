@@ -17,15 +17,15 @@ _EPSILON = 1.001e-5
 _WIDTHS = 64, 128, 256, 512
 
 
-def _normalized(x: Any, name: str) -> Any:
+def _normalized(x: object, name: str) -> Any:
     return layers.BatchNormalization(epsilon=_EPSILON, name=f"{name}_bn")(x)
 
 
-def _active(x: Any, name: str) -> Any:
+def _active(x: object, name: str) -> Any:
     return layers.Activation("relu", name=f"{name}_relu")(_normalized(x, name))
 
 
-def _block(x: Any, width: int, stride: int, widens: bool, name: str) -> Any:
+def _block(x: object, width: int, stride: int, widens: bool, name: str) -> Any:
     """Three convolutions, normalised behind each, and a way around them."""
     around = x
     if widens:
@@ -37,7 +37,7 @@ def _block(x: Any, width: int, stride: int, widens: bool, name: str) -> Any:
     return layers.Activation("relu", name=f"{name}_out")(x)
 
 
-def _block_v2(x: Any, width: int, stride: int, widens: bool, name: str) -> Any:
+def _block_v2(x: object, width: int, stride: int, widens: bool, name: str) -> Any:
     """Three convolutions, normalised before each."""
     before = _active(x, f"{name}_preact")
     if widens:
@@ -51,14 +51,14 @@ def _block_v2(x: Any, width: int, stride: int, widens: bool, name: str) -> Any:
     return layers.Add(name=f"{name}_out")([around, y])
 
 
-def _stack(x: Any, number: int, width: int, count: int) -> Any:
+def _stack(x: object, number: int, width: int, count: int) -> Any:
     for block in range(1, count + 1):
         stride = 2 if block == 1 and number > 2 else 1
         x = _block(x, width, stride, block == 1, f"conv{number}_block{block}")
     return x
 
 
-def _stack_v2(x: Any, number: int, width: int, count: int) -> Any:
+def _stack_v2(x: object, number: int, width: int, count: int) -> Any:
     """The pictures become smaller in the last block, not in the first."""
     for block in range(1, count + 1):
         stride = 2 if block == count and number < 5 else 1

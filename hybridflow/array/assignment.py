@@ -100,7 +100,7 @@ def _assign_add(
 
 
 def _assign_sub(
-    self: Variable, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    self: Variable, delta: object, use_locking: bool = False, name: str | None = None, read_value: bool = True
 ) -> Variable:
     """Subtract ``delta`` from the value.
 
@@ -123,7 +123,7 @@ def _assign_sub(
     return _updated(self, elementwise.subtract, _of_all_replicas(self, delta) if self._sums_replicas else delta)
 
 
-def _scatter_add(self: Variable, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
+def _scatter_add(self: Variable, sparse_delta: object, use_locking: bool = False, name: str | None = None) -> Variable:
     """Add the rows of ``hf.IndexedSlices`` to those at their indices.
 
     Args:
@@ -142,7 +142,7 @@ def _scatter_add(self: Variable, sparse_delta: Any, use_locking: bool = False, n
     return _changed(self, "rows_added", sparse_delta)
 
 
-def _scatter_sub(self: Variable, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
+def _scatter_sub(self: Variable, sparse_delta: object, use_locking: bool = False, name: str | None = None) -> Variable:
     """Subtract the rows of ``hf.IndexedSlices`` from those at their indices.
 
     Args:
@@ -156,7 +156,9 @@ def _scatter_sub(self: Variable, sparse_delta: Any, use_locking: bool = False, n
     return _changed(self, "rows_subtracted", sparse_delta)
 
 
-def _scatter_update(self: Variable, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
+def _scatter_update(
+    self: Variable, sparse_delta: object, use_locking: bool = False, name: str | None = None
+) -> Variable:
     """Set the rows of ``hf.IndexedSlices`` at their indices; of equal indices the last counts.
 
     Args:
@@ -170,7 +172,7 @@ def _scatter_update(self: Variable, sparse_delta: Any, use_locking: bool = False
     return _changed(self, "rows_set", sparse_delta)
 
 
-def _scatter_max(self: Variable, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
+def _scatter_max(self: Variable, sparse_delta: object, use_locking: bool = False, name: str | None = None) -> Variable:
     """Keep the larger of the rows of the variable and of ``hf.IndexedSlices``, element by element.
 
     Args:
@@ -184,7 +186,7 @@ def _scatter_max(self: Variable, sparse_delta: Any, use_locking: bool = False, n
     return _changed(self, "rows_largest", sparse_delta)
 
 
-def _scatter_min(self: Variable, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
+def _scatter_min(self: Variable, sparse_delta: object, use_locking: bool = False, name: str | None = None) -> Variable:
     """Keep the smaller of the rows of the variable and of ``hf.IndexedSlices``, element by element.
 
     Args:
@@ -198,7 +200,7 @@ def _scatter_min(self: Variable, sparse_delta: Any, use_locking: bool = False, n
     return _changed(self, "rows_smallest", sparse_delta)
 
 
-def _scatter_mul(self: Variable, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
+def _scatter_mul(self: Variable, sparse_delta: object, use_locking: bool = False, name: str | None = None) -> Variable:
     """Multiply the rows at the indices of ``hf.IndexedSlices`` by its rows.
 
     Args:
@@ -212,7 +214,7 @@ def _scatter_mul(self: Variable, sparse_delta: Any, use_locking: bool = False, n
     return _changed(self, "rows_multiplied", sparse_delta)
 
 
-def _scatter_div(self: Variable, sparse_delta: Any, use_locking: bool = False, name: str | None = None) -> Variable:
+def _scatter_div(self: Variable, sparse_delta: object, use_locking: bool = False, name: str | None = None) -> Variable:
     """Divide the rows at the indices of ``hf.IndexedSlices`` by its rows.
 
     Args:
@@ -227,7 +229,7 @@ def _scatter_div(self: Variable, sparse_delta: Any, use_locking: bool = False, n
 
 
 def _batch_scatter_update(
-    self: Variable, sparse_delta: Any, use_locking: bool = False, name: str | None = None
+    self: Variable, sparse_delta: object, use_locking: bool = False, name: str | None = None
 ) -> Variable:
     """Set rows within each part of a batch, as ``scatter_update`` does for a whole variable.
 
@@ -371,7 +373,7 @@ def _of_all_replicas(variable: Variable, delta: Any) -> Tensor:
     return builder.all_reduce(delta_here, axis=axis.name, size=axis.size, reduce="sum")
 
 
-def _updated(variable: Variable, op: Callable[..., Tensor], delta: Any) -> Variable:
+def _updated(variable: Variable, op: Callable[..., Tensor], delta: object) -> Variable:
     if type(delta) not in _AS_IT_IS and not isinstance(delta, (Tensor, Variable)) and weak_kind(delta) is None:
         delta = as_tensor(delta, "assign", variable.dtype)  # arrays and lists, as in ``assign``
     state = now()

@@ -24,7 +24,7 @@ from hybridflow.errors import ArgumentError, DTypeError, ShapeError, entered
 
 
 @operation
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Tensor:
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: object = 0) -> Tensor:
     """Choice by the first condition that holds.
 
     Args:
@@ -104,7 +104,7 @@ def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, 
 
 
 @operation
-def choose(a: ArrayLike, choices: Any, mode: str = "raise") -> Tensor:
+def choose(a: ArrayLike, choices: object, mode: str = "raise") -> Tensor:
     """Choice by number: at each place the element of the tensor of that number.
 
     Args:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hybridflow.array.elementwise import conj
 from hybridflow.array.shapes import expand_dims, flip
 from hybridflow.compiler.ir import dtypes
@@ -68,7 +66,7 @@ def correlate(x1: ArrayLike, x2: ArrayLike, /, mode: str = "valid") -> Tensor:
     return _slid("correlate", x1, x2, mode)
 
 
-def _sequences(stage: str, *values: Any) -> list[Tensor]:
+def _sequences(stage: str, *values: object) -> list[Tensor]:
     tensors = [expand_dims(x, 0) if x.ndim == 0 else x for x in common_dtype(stage, values)]
     if any(x.ndim != 1 or x.shape[0] == 0 for x in tensors):
         raise ShapeError(stage, f"{tensors[0].type} and {tensors[1].type} must be vectors with elements.")

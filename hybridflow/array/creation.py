@@ -169,7 +169,7 @@ def _dtype_or(default: np.dtype[Any], dtype: DTypeLike | None, stage: str) -> np
 
 
 @creation
-def full(shape: ShapeLike, fill_value: Any, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
+def full(shape: ShapeLike, fill_value: object, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
     """A tensor of ``shape`` that holds the scalar ``fill_value`` everywhere, in its own dtype unless one is given.
 
     Args:
@@ -267,7 +267,9 @@ def empty(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: str | Non
 
 
 @entered
-def full_like(x: ArrayLike, /, fill_value: Any, dtype: DTypeLike | None = None, *, device: str | None = None) -> Tensor:
+def full_like(
+    x: ArrayLike, /, fill_value: object, dtype: DTypeLike | None = None, *, device: str | None = None
+) -> Tensor:
     """The scalar ``fill_value`` everywhere, with the shape and dtype of ``x``.
 
     Args:
@@ -437,8 +439,8 @@ def _number(value: ArrayLike, name: str) -> Any:
 
 @creation
 def linspace(
-    start: Any,
-    stop: Any,
+    start: object,
+    stop: object,
     /,
     num: int,
     dtype: DTypeLike | None = None,
@@ -515,7 +517,7 @@ def eye(
     return _placed(cast(on_diagonal, _dtype_or(default_float, dtype, "eye")), device)
 
 
-def _diagonal(k: Any, stage: str) -> int:
+def _diagonal(k: object, stage: str) -> int:
     """The number of a diagonal, to which positions can be added."""
     return max(-(2**62), min(2**62, type_rules.integer(stage, "k", k)))  # further out there are no elements either
 
@@ -573,7 +575,7 @@ def triu(x: ArrayLike, /, k: int = 0) -> Tensor:
 
 
 @operation
-def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
+def meshgrid(*arrays: object, indexing: str = "xy") -> tuple[Tensor, ...]:
     """Coordinate grids of one-dimensional ``arrays``: with "ij", grid k varies along axis k; "xy" swaps two.
 
     Args:

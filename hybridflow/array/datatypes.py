@@ -25,12 +25,12 @@ _KINDS = {
 }
 
 
-def _dtype_of(value: Any, stage: str) -> np.dtype[Any]:
+def _dtype_of(value: object, stage: str) -> np.dtype[Any]:
     return value.dtype if isinstance(value, (Operators, np.ndarray)) else to_dtype(value, stage)
 
 
 @entered
-def result_type(*values: Any) -> np.dtype[Any]:
+def result_type(*values: object) -> np.dtype[Any]:
     """The dtype that an operation on ``values`` (tensors, arrays, dtypes and Python scalars) computes in.
 
     Raises DTypeError when two of them do not combine, ArgumentError without any.
@@ -52,7 +52,7 @@ def result_type(*values: Any) -> np.dtype[Any]:
 
 
 @entered
-def can_cast(source: Any, target: Any, /) -> bool:
+def can_cast(source: object, target: object, /) -> bool:
     """Whether a tensor or dtype combines with the dtype ``target`` to give that dtype.
 
     Args:
@@ -73,7 +73,7 @@ def can_cast(source: Any, target: Any, /) -> bool:
 
 
 @entered
-def isdtype(dtype: DTypeLike, kind: Any) -> bool:
+def isdtype(dtype: DTypeLike, kind: object) -> bool:
     """Whether ``dtype`` is of a ``kind``.
 
     Kinds are a dtype, a name, or a tuple of those. Names are "bool", "signed integer", "unsigned integer", "integral",

@@ -353,7 +353,7 @@ def lu(x: ArrayLike, /, *, permute_l: bool = False) -> LUResult | tuple[Tensor, 
 
 
 @entered
-def lstsq(x1: ArrayLike, x2: ArrayLike, /, *, rtol: Any = None) -> LstsqResult:
+def lstsq(x1: ArrayLike, x2: ArrayLike, /, *, rtol: object = None) -> LstsqResult:
     """Least squares: the x for which ``x1 @ x`` comes nearest to ``x2``, the shortest one where there are several.
 
     Singular values up to ``rtol`` times the largest count as zero (see ``pinv``).  Gradients are those of matrices
@@ -406,7 +406,7 @@ def inv(x: ArrayLike, /) -> Tensor:
 
 
 @entered
-def pinv(x: ArrayLike, /, *, rtol: Any = None) -> Tensor:
+def pinv(x: ArrayLike, /, *, rtol: object = None) -> Tensor:
     """The Moore-Penrose pseudo-inverse, where singular values up to ``rtol`` times the largest count as zero.
 
     ``rtol`` is a number, or one for each matrix; by default the larger extent times the dtype's epsilon.
@@ -428,7 +428,7 @@ def pinv(x: ArrayLike, /, *, rtol: Any = None) -> Tensor:
     return computed("pinv", x, cast(reshape_to(*_tolerance(x, rtol, "pinv")), x.dtype))[0]
 
 
-def _tolerance(x: Tensor, rtol: Any, stage: str) -> tuple[Tensor, Any]:
+def _tolerance(x: Tensor, rtol: object, stage: str) -> tuple[Tensor, Any]:
     """``rtol`` for each matrix in a stack, and the shape that it has as a stack of matrices."""
     front = x.shape[:-2]
     if rtol is None:
@@ -452,7 +452,7 @@ def _epsilon(dtype: DTypeLike) -> float:
 
 
 @entered
-def matrix_rank(x: ArrayLike, /, *, rtol: Any = None) -> Tensor:
+def matrix_rank(x: ArrayLike, /, *, rtol: object = None) -> Tensor:
     """How many singular values are larger than ``rtol`` (see ``pinv``) times the largest, as int64.
 
     Args:

@@ -32,7 +32,7 @@ from hybridflow.errors import ArgumentError, ShapeError
 
 
 @operation
-def diff(x: ArrayLike, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+def diff(x: ArrayLike, /, n: int = 1, axis: int = -1, prepend: object = None, append: object = None) -> Tensor:
     """Finite differences: ``x[i + 1] - x[i]`` along ``axis``, ``n`` times; of bools where neighbours differ.
     ``prepend`` and ``append`` are put in front of ``x`` and behind it first, a scalar once in each place.  Unsigned
     integers wrap around.
@@ -76,14 +76,14 @@ def diff(x: ArrayLike, /, n: int = 1, axis: int = -1, prepend: Any = None, appen
     return x
 
 
-def _end(part: Any, x: Tensor, axis: int) -> Tensor:
+def _end(part: object, x: Tensor, axis: int) -> Tensor:
     """What stands at one end of ``x``."""
     part = as_tensor(part, "diff")
     return part if part.ndim else expand(part, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))
 
 
 @operation
-def ediff1d(x: ArrayLike, /, to_end: Any = None, to_begin: Any = None) -> Tensor:
+def ediff1d(x: ArrayLike, /, to_end: object = None, to_begin: object = None) -> Tensor:
     """Differences of consecutive elements of the flattened tensor.
 
     Args:
@@ -106,7 +106,7 @@ def ediff1d(x: ArrayLike, /, to_end: Any = None, to_begin: Any = None) -> Tensor
 
 
 @operation
-def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: Any = 1.0, axis: int = -1) -> Tensor:
+def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: object = 1.0, axis: int = -1) -> Tensor:
     """Integral by the trapezoidal rule, along an axis.
 
     Args:
@@ -144,7 +144,7 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: Any = 1.0, axis: int
 
 
 @operation
-def gradient(f: ArrayLike, *varargs: Any, axis: AxisLike = None, edge_order: int = 1) -> Any:
+def gradient(f: ArrayLike, *varargs: object, axis: AxisLike = None, edge_order: int = 1) -> Any:
     """Gradient of sampled values: central differences of second order, one-sided ones at the ends.
 
     ``hf.grad`` differentiates functions.
@@ -182,7 +182,7 @@ def _in_order(f: Tensor, axis: AxisLike) -> list[int]:
     return [type_rules.axis("gradient", f.type, k) for k in (axis if isinstance(axis, (list, tuple)) else [axis])]
 
 
-def _slopes(f: Tensor, spacing: Any, edge_order: int) -> Tensor:
+def _slopes(f: Tensor, spacing: object, edge_order: int) -> Tensor:
     """Differences along the last axis."""
     extent = f.shape[-1]
     if extent < edge_order + 1:

@@ -454,7 +454,7 @@ def _counted(count: Extent) -> Tensor:
     return apply(TABLE["iota"], shape=(count,), axis=0, dtype=default_int)
 
 
-def _weights(p: ArrayLike, count: Any, needed: Extent, stage: str) -> Tensor:
+def _weights(p: ArrayLike, count: object, needed: Extent, stage: str) -> Tensor:
     """Probabilities of ``count`` elements as float64, checked where they are known."""
     weights = as_tensor(p, stage)
     if weights.dtype == dtypes.bool_ or weights.ndim != 1 or weights.shape[0] != count:
@@ -474,7 +474,7 @@ def _blocks(size: Extent, words: int) -> Extent:
     return (words * size + 3) // 4
 
 
-def parameters_of(stage: str, shape: Any, dtype: np.dtype[Any], **values: Any) -> tuple[Any, ...]:
+def parameters_of(stage: str, shape: object, dtype: np.dtype[Any], **values: object) -> tuple[Any, ...]:
     """The result's shape, and the parameters as tensors of ``dtype``.  Raises ShapeError where one does not fit."""
     tensors = {name: as_tensor(value, stage, dtype) for name, value in values.items()}
     if shape is None:

@@ -140,7 +140,7 @@ def _promoted(op: OpDef, x: Any, y: Any) -> Tensor:
     return apply(op, *aligned(stage, dtype, x, y))
 
 
-def _alike(x: Any, y: Any) -> bool:
+def _alike(x: object, y: object) -> bool:
     """Whether two operands are tensors of one type, which need neither promotion nor broadcasting."""
     if type(x) is not Tensor or type(y) is not Tensor:
         return False

@@ -48,7 +48,7 @@ class Grid:
         return f"<hf.{self._name}>"
 
 
-def _line(stage: str, part: Any) -> Tensor:
+def _line(stage: str, part: object) -> Tensor:
     if not isinstance(part, slice) or part.stop is None:
         raise ArgumentTypeError(stage, f"{part!r} is no slice with an end. Write {stage}[0:3, 0:1:5j].")
     start = 0 if part.start is None else part.start
@@ -70,7 +70,7 @@ ogrid = Grid("ogrid", is_open=True)
 
 
 @entered
-def ix_(*args: Any) -> tuple[Tensor, ...]:
+def ix_(*args: object) -> tuple[Tensor, ...]:
     """Open mesh of index vectors: ``x[hf.ix_(rows, columns)]`` is the part of ``x`` in these rows and columns.
 
     Args:
@@ -162,7 +162,7 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Tens
     return pow(reshape_to(x, (x.shape[0], 1)), cast(exponents, x.dtype))
 
 
-def _extents(stage: str, dims: Any) -> Shape:
+def _extents(stage: str, dims: object) -> Shape:
     return to_shape(dims, stage)
 
 

@@ -106,7 +106,7 @@ def bincount(x: ArrayLike, /, weights: Any = None, minlength: int = 0, *, length
     return _counted(values, counted, size)
 
 
-def _length_of(known: np.ndarray, minlength: Any) -> int:
+def _length_of(known: np.ndarray, minlength: object) -> int:
     """How many numbers are counted, by those that there are."""
     if known.size and known.min() < 0:
         raise _is_negative(known.min())
@@ -115,11 +115,11 @@ def _length_of(known: np.ndarray, minlength: Any) -> int:
     return largest if largest > least else least
 
 
-def _is_negative(number: Any) -> ArgumentError:
+def _is_negative(number: object) -> ArgumentError:
     return ArgumentError("bincount", f"{number} is among the numbers; they must not be negative.")
 
 
-def _least_length(minlength: Any) -> int:
+def _least_length(minlength: object) -> int:
     least = type_rules.integer("bincount", "minlength", minlength)
     if least < 0:
         raise ArgumentError("bincount", f"minlength is {least}; it must not be negative.")
@@ -139,7 +139,7 @@ def _small_integers(x: ArrayLike) -> np.ndarray | None:
     return array if dtypes.is_integer(array.dtype) else None
 
 
-def _counted_in_parts(array: np.ndarray, minlength: Any, length: Any) -> Tensor:
+def _counted_in_parts(array: np.ndarray, minlength: object, length: object) -> Tensor:
     """So that not all of them have to be there as int64."""
     if length is None:
         count = _length_of(array, minlength)
@@ -163,7 +163,7 @@ def _weights(stage: str, weights: ArrayLike, x: Tensor) -> Tensor | None:
 
 
 @operation
-def _counted(x: Tensor, weights: Tensor | None, length: Any) -> Tensor:
+def _counted(x: Tensor, weights: Tensor | None, length: object) -> Tensor:
     values = filled(1, default_int, x.shape, "bincount") if weights is None else weights
     return added_up(values, x, length)
 
@@ -252,7 +252,7 @@ def histogramdd(
     return HistogramND(_within_grid(columns, edges, values, bool(density)), edges)
 
 
-def _coordinates(stage: str, sample: Any) -> list[Tensor]:
+def _coordinates(stage: str, sample: object) -> list[Tensor]:
     """A vector for each axis of the points."""
     if not isinstance(sample, (list, tuple)) or builtins.all(isinstance(one, Number) for one in sample):
         points = as_tensor(sample, stage)

@@ -82,7 +82,7 @@ class Lookup(NamedTuple):
 _Entry = Any  # one of the four
 
 
-def getitem(x: Operators, key: Any) -> Tensor:
+def getitem(x: Operators, key: object) -> Tensor:
     """``x[key]``: ints, slices, None, Ellipsis, integer arrays and bool masks, combined as NumPy combines them.
 
     A mask's result has a size that depends on values, which calls of compiled functions find.  TraceError is raised in
@@ -102,7 +102,7 @@ def getitem(x: Operators, key: Any) -> Tensor:
     return _lookup(x, entries, together=places == list(range(places[0], places[-1] + 1)))
 
 
-def _take_as_numpy(x: ArrayLike, key: Any) -> Tensor | None:
+def _take_as_numpy(x: ArrayLike, key: object) -> Tensor | None:
     """NumPy's own way for one mask, or one tensor of positions, while nothing records: elements change places and not
     their bits.  None where there is none, or an error to explain."""
     if type(x) is not Tensor or type(key) is not Tensor:
@@ -186,7 +186,7 @@ def _foreign() -> Any:
     return interop
 
 
-def _is_foreign_array(part: Any) -> bool:
+def _is_foreign_array(part: object) -> bool:
     return bool(_foreign().is_array(part))
 
 
@@ -201,7 +201,7 @@ def _unfolded(x: Tensor, parts: list[Any]) -> Tensor:
     return x
 
 
-def _axes_used(part: Any) -> int:
+def _axes_used(part: object) -> int:
     if part is None or part is Ellipsis:
         return 0
     return part.ndim if isinstance(part, Tensor) and dtypes.is_bool(part.dtype) else 1

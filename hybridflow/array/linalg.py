@@ -6,7 +6,6 @@ __traits__ = ("makes tensors",)
 
 import math
 from collections.abc import Hashable, Sequence
-from typing import Any
 
 from hybridflow.array.elementwise import conj, equal, multiply, subtract, where
 from hybridflow.array.reductions import sum
@@ -38,7 +37,7 @@ def _stored_sum_dtype(dtype: DType) -> DType:
     return dtypes.float32 if dtypes.is_float(dtypes.wide_dtype(dtype)) else dtypes.int32
 
 
-def _factors(stage: str, x1: ArrayLike, x2: ArrayLike, sum_dtype: Any) -> tuple[Tensor, Tensor, DType]:
+def _factors(stage: str, x1: ArrayLike, x2: ArrayLike, sum_dtype: object) -> tuple[Tensor, Tensor, DType]:
     """The operands of a product, and the dtype of its sums.  Stored numbers are read as they are: the conversion is a
     part of the product."""
     x, y = common_dtype(stage, (x1, x2))
@@ -52,7 +51,7 @@ def _factors(stage: str, x1: ArrayLike, x2: ArrayLike, sum_dtype: Any) -> tuple[
 
 
 @operation
-def matmul(x1: ArrayLike, x2: ArrayLike, /, sum_dtype: Any = None, precision: str | None = None) -> Tensor:
+def matmul(x1: ArrayLike, x2: ArrayLike, /, sum_dtype: object = None, precision: str | None = None) -> Tensor:
     """Matrix product over the last axis of ``x1`` and the second to last of ``x2``; leading axes broadcast.
 
     A one-dimensional operand is a row on the left and a column on the right; the result lacks that axis.
@@ -126,7 +125,7 @@ def _matmul(x: Tensor, y: Tensor, dtype: DType, precision: str) -> Tensor:
 
 
 @operation
-def vecdot(x1: ArrayLike, x2: ArrayLike, /, axis: int = -1, sum_dtype: Any = None) -> Tensor:
+def vecdot(x1: ArrayLike, x2: ArrayLike, /, axis: int = -1, sum_dtype: object = None) -> Tensor:
     """Vector dot product: the sum of products along ``axis``; the other axes broadcast.  Of complex numbers
     those of ``x1`` are conjugated.
 
@@ -211,7 +210,7 @@ def kron(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
 
 
 @operation
-def tensordot(x1: ArrayLike, x2: ArrayLike, /, axes: Any = 2) -> Tensor:
+def tensordot(x1: ArrayLike, x2: ArrayLike, /, axes: object = 2) -> Tensor:
     """The sum of products over ``axes``: that many last axes of ``x1`` with first ones of ``x2``, or two lists of axes.
 
     The other axes of ``x1``, then those of ``x2``, stay.

@@ -34,7 +34,7 @@ from hybridflow.errors import ArgumentError, ShapeError, entered
 
 
 @entered
-def vector_norm(x: ArrayLike, /, *, axis: AxisLike = None, keepdims: bool = False, ord: Any = 2) -> Tensor:
+def vector_norm(x: ArrayLike, /, *, axis: AxisLike = None, keepdims: bool = False, ord: object = 2) -> Tensor:
     """The ``ord``-norm of the elements over ``axis`` (None: all, an int or several): ``sum(|x|**ord)**(1/ord)``.
 
     inf and -inf are the largest and smallest magnitude, 0 the number of elements that are not zero.
@@ -94,7 +94,7 @@ def _root_of_squares(x: Tensor, axes: AxisLike, keepdims: bool) -> Tensor:
 
 
 @entered
-def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: object = "fro") -> Tensor:
     """A norm of each matrix.
 
     ``ord`` is "fro" (root of the sum of squares), "nuc" (sum of singular values), 2 and -2 (largest and smallest
@@ -133,7 +133,7 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") ->
 
 
 @entered
-def norm(x: ArrayLike, /, ord: Any = None, axis: AxisLike = None, keepdims: bool = False) -> Tensor:
+def norm(x: ArrayLike, /, ord: object = None, axis: AxisLike = None, keepdims: bool = False) -> Tensor:
     """A norm of vectors or matrices, chosen as ``numpy.linalg.norm`` does.
 
     With a pair of axes it is ``matrix_norm`` over these, with one axis ``vector_norm``.  Without axes it is the length

@@ -121,7 +121,7 @@ def _at_least_3d(x: Tensor) -> Tensor:
 
 
 def _of_each(function: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
-    def of(*arys: Any) -> Any:
+    def of(*arys: object) -> Any:
         results = tuple(function(as_tensor(x, "atleast")) for x in arys)
         return results[0] if len(results) == 1 else results
 
@@ -145,10 +145,10 @@ def column_stack(tup: Any) -> Any:
     return concat([reshape(part, (-1, 1)) if part.ndim < 2 else part for part in parts], axis=1)
 
 
-def block(arrays: Any) -> Any:
+def block(arrays: object) -> Any:
     depth = _depth(arrays)
 
-    def joined(nest: Any, level: int) -> Tensor:
+    def joined(nest: object, level: int) -> Tensor:
         if not isinstance(nest, list):
             return _at_least(as_tensor(nest, "block"), builtins.max(depth, 1))
         parts = [joined(item, level + 1) for item in nest]
@@ -157,7 +157,7 @@ def block(arrays: Any) -> Any:
     return joined(arrays, 0)
 
 
-def _depth(nest: Any) -> int:
+def _depth(nest: object) -> int:
     return 1 + builtins.max((_depth(item) for item in nest), default=0) if isinstance(nest, list) else 0
 
 
@@ -181,7 +181,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
     return [ary[(*before, slice(a, b))] for a, b in itertools.pairwise(ends)]
 
 
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
+def split(ary: object, indices_or_sections: object, axis: int = 0) -> Any:
     extent = as_tensor(ary, "split").shape[axis]
     if isinstance(indices_or_sections, (int, np.integer)) and extent % int(indices_or_sections):
         raise ShapeError("split", f"axis {axis} has {extent} elements, which are no {indices_or_sections} equal parts.")
@@ -189,14 +189,14 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
 
 
 def _split_along(axis: int) -> Callable[..., Any]:
-    def of(ary: Any, indices_or_sections: Any) -> Any:
+    def of(ary: object, indices_or_sections: object) -> Any:
         along = 0 if axis == 1 and as_tensor(ary, "hsplit").ndim == 1 else axis
         return split(ary, indices_or_sections, along)
 
     return of
 
 
-def append(arr: Any, values: ArrayLike, axis: int | None = None) -> Any:
+def append(arr: object, values: ArrayLike, axis: int | None = None) -> Any:
     arr, values = as_tensor(arr, "append"), as_tensor(values, "append")
     if axis is None:
         return concat([reshape(arr, (-1,)), reshape(values, (-1,))])
@@ -240,7 +240,7 @@ def _trace(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype:
 # Products
 
 
-def inner(a: Any, b: Any) -> Any:
+def inner(a: object, b: object) -> Any:
     a, b = as_tensor(a, "inner"), as_tensor(b, "inner")
     return multiply(a, b) if 0 in (a.ndim, b.ndim) else tensordot(a, b, axes=([a.ndim - 1], [b.ndim - 1]))
 
@@ -256,7 +256,7 @@ def sinc(x: ArrayLike) -> Any:
     return special.sinc(_float(x, "sinc"))
 
 
-def angle(z: Any, deg: bool = False) -> Any:
+def angle(z: object, deg: bool = False) -> Any:
     z = as_tensor(z, "angle")
     result = angle_(z if is_complex(z.dtype) else _float(z, "angle"))
     return multiply(result, 180 / math.pi) if deg else result

@@ -74,7 +74,7 @@ def _gives_arrays(caller: types.FrameType) -> bool:
     return dialect.is_spoken_to(caller) and now().trace is None and not now().tapes
 
 
-def _array_ufunc(self: Any, ufunc: np.ufunc, method: str, /, *inputs: Any, **kwargs: Any) -> Any:
+def _array_ufunc(self: object, ufunc: np.ufunc, method: str, /, *inputs: Any, **kwargs: Any) -> Any:
     """NumPy's protocol for its ufuncs: the function of ours that is the same."""
     if ufunc.nin == 1 and _gives_arrays(sys._getframe(1)):
         return getattr(ufunc, method)(*_mapped(_plain, inputs), **kwargs)
@@ -86,7 +86,7 @@ def _array_ufunc(self: Any, ufunc: np.ufunc, method: str, /, *inputs: Any, **kwa
 
 
 def _array_function(
-    self: Any, function: Callable[..., Any], types: Any, args: Sequence[Any], kwargs: Mapping[str, Any], /
+    self: object, function: Callable[..., Any], types: object, args: Sequence[Any], kwargs: Mapping[str, Any], /
 ) -> Any:
     """NumPy's protocol for its other functions: the function of ours that is the same, else NumPy's."""
     if _gives_arrays(sys._getframe(1)):
@@ -115,7 +115,7 @@ def _function_of(ufunc: np.ufunc, method: str) -> Callable[..., Any] | None:
         return None
     ours = getattr(_package(), name)
 
-    def fold(array: Any, axis: Any = 0, dtype: DTypeLike | None = None, **options: Any) -> Any:
+    def fold(array: object, axis: object = 0, dtype: DTypeLike | None = None, **options: object) -> Any:
         if dtype is not None:
             options["dtype"] = dtype
         return ours(array, axis=axis, **options)
@@ -230,7 +230,7 @@ def _what(ours: Callable[..., Any]) -> str:
     return "is made of hf's functions here, and"
 
 
-def _says_nothing(key: str, value: Any) -> bool:
+def _says_nothing(key: str, value: object) -> bool:
     if value is np._NoValue:
         return True
     return isinstance(value, (str, int, type(None))) and value in _NOTHING.get(key, ())
@@ -264,13 +264,13 @@ def _run_in_numpy(name: str, function: Callable[..., Any], args: Sequence[Any], 
     return result if kwargs.get("out") is not None else _mapped(_wrapped, result)
 
 
-def _instead(function: Any) -> str:
+def _instead(function: object) -> str:
     """What to write for a function of NumPy."""
     answer = name_hints.OF_MODULE.get(getattr(function, "__name__", ""))
     return "Use hf's functions." if answer is None else f"Write {answer}."
 
 
-def _tensors(value: Any) -> Iterator[Any]:
+def _tensors(value: object) -> Iterator[Any]:
     if isinstance(value, (Tensor, Variable)):
         yield value._seen() if isinstance(value, Variable) else value
     elif isinstance(value, (list, tuple)):
@@ -288,11 +288,11 @@ def _mapped(function: Callable[[Any], Any], value: Any) -> Any:
     return function(value)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     return value.numpy() if isinstance(value, (Tensor, Variable)) else value
 
 
-def _wrapped(value: Any) -> Any:
+def _wrapped(value: object) -> Any:
     is_array = isinstance(value, (np.ndarray, np.generic)) and is_supported(value.dtype)
     return as_tensor(value, "numpy") if is_array else value
 

@@ -72,7 +72,7 @@ def _yielding(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 def _reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """The operator of the right operand, which Python asks when the left one does not know what to do."""
 
-    def of_right(self: Any, other: ArrayLike, /) -> Tensor:
+    def of_right(self: object, other: ArrayLike, /) -> Tensor:
         return function(other, self)
 
     return of_right

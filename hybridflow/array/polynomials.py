@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from hybridflow.array.creation import eye, full_like, zeros
@@ -84,7 +82,7 @@ def roots(p: ArrayLike) -> Tensor:
 
 
 @operation
-def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, w: Any = None) -> Tensor:
+def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, w: object = None) -> Tensor:
     """Least-squares fit of a polynomial to points.
 
     Where several fit as well, the coefficients are the smallest ones.

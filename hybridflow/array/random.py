@@ -272,7 +272,7 @@ def _key(seed: ArrayLike, stage: str) -> Tensor:
     return bitwise_or(words[:1], words[1:] << 32)
 
 
-def _seeds(seed: ArrayLike, purpose: int, place: Any, count: Extent, stage: str) -> Tensor:
+def _seeds(seed: ArrayLike, purpose: int, place: object, count: Extent, stage: str) -> Tensor:
     """``count`` seed pairs, int64[count, 2], drawn from ``place`` on in a stream that serves this purpose alone."""
     state = concat([bitwise_xor(_key(seed, stage), purpose), place])
     words = cast(apply(TABLE["random_bits"], state, shape=(count, 4)), dtypes.uint64)
@@ -829,7 +829,7 @@ def stateless_poisson(shape: ShapeLike, seed: ArrayLike, lam: ArrayLike, dtype: 
 
 @entered
 def stateless_binomial(
-    shape: ShapeLike, seed: ArrayLike, counts: Any, probs: ArrayLike, dtype: DTypeLike = default_int
+    shape: ShapeLike, seed: ArrayLike, counts: object, probs: ArrayLike, dtype: DTypeLike = default_int
 ) -> Tensor:
     """Stateless ``binomial``: a pure function of ``seed``, two integers.
 
@@ -970,7 +970,7 @@ def split(seed: ArrayLike, count: int = 2) -> Tensor:
 
 
 @entered
-def fold_in(seed: ArrayLike, data: Any) -> Tensor:
+def fold_in(seed: ArrayLike, data: object) -> Tensor:
     """The seed for stateless functions, int64[2], that belongs to ``seed`` and the integer ``data``: a step's number.
 
     Args:

@@ -6,8 +6,6 @@ axis of the tensor.  Updates of one place add up; of several values set there, t
 
 from __future__ import annotations
 
-from typing import Any
-
 from hybridflow.array.creation import full_like, iota
 from hybridflow.array.elementwise import (
     add,
@@ -88,31 +86,31 @@ def subtracted_at(x: Tensor, indices: ArrayLike, updates: ArrayLike) -> Tensor:
     return added_at(x, indices, negative(as_tensor(updates, "scatter_nd", x.dtype)))
 
 
-def rows_added(x: Tensor, slices: Any) -> Tensor:
+def rows_added(x: Tensor, slices: object) -> Tensor:
     """``x`` with rows added to those at their indices.  Raises ArgumentTypeError for other than slices."""
     sparse = _slices(slices)
     return scatter_add(x, sparse.indices, sparse.values)
 
 
-def rows_subtracted(x: Tensor, slices: Any) -> Tensor:
+def rows_subtracted(x: Tensor, slices: object) -> Tensor:
     """``x`` with rows subtracted from those at their indices; raises as ``rows_added`` does."""
     sparse = _slices(slices)
     return scatter_add(x, sparse.indices, negative(sparse.values))
 
 
-def rows_set(x: Tensor, slices: Any) -> Tensor:
+def rows_set(x: Tensor, slices: object) -> Tensor:
     """``x`` with other rows at their indices; raises as ``rows_added`` does."""
     sparse = _slices(slices)
     return updated(x, sparse.indices, sparse.values)
 
 
-def rows_multiplied(x: Tensor, slices: Any) -> Tensor:
+def rows_multiplied(x: Tensor, slices: object) -> Tensor:
     """``x`` with the rows at the indices multiplied by others; raises as ``rows_added`` does."""
     first, later = _factors(x, _slices(slices))
     return multiply(multiply(x, first), later)
 
 
-def rows_divided(x: Tensor, slices: Any) -> Tensor:
+def rows_divided(x: Tensor, slices: object) -> Tensor:
     """``x`` with the rows at the indices divided by others, integers towards 0; raises as ``rows_added`` does."""
     first, later = _factors(x, _slices(slices))
     return _quotient(_quotient(x, first), later)
@@ -154,7 +152,7 @@ def _same(places: Tensor, step: int, ndim: int) -> Tensor:
     return reshape_to(same, (places.shape[0] - step, *[1] * (ndim - 1)))
 
 
-def rows_set_in_batch(x: Tensor, slices: Any) -> Tensor:
+def rows_set_in_batch(x: Tensor, slices: object) -> Tensor:
     """``x`` with other rows at the indices within each part of a batch; raises as ``rows_added`` does."""
     sparse = _slices(slices)
     shape = sparse.indices.shape
@@ -176,7 +174,7 @@ def rows_smallest(x: Tensor, slices: IndexedSlices) -> Tensor:
     return smallest_at(x, expand_dims(sparse.indices, -1), sparse.values)
 
 
-def _slices(sparse: Any) -> IndexedSlices:
+def _slices(sparse: object) -> IndexedSlices:
     if not isinstance(sparse, IndexedSlices):
         raise ArgumentTypeError("scatter", f"{type(sparse).__name__} is no IndexedSlices(values, indices).")
     return sparse

@@ -30,7 +30,7 @@ from hybridflow.errors import DTypeError, ShapeError, TraceError, entered
 
 
 @entered
-def segment_sum(data: ArrayLike, segment_ids: ArrayLike, num_segments: Any = None) -> Tensor:
+def segment_sum(data: ArrayLike, segment_ids: ArrayLike, num_segments: object = None) -> Tensor:
     """The sums of the rows of each segment; 0 where there are none.  Bools and integers are summed as int64 (uint64 for
     unsigned ones).
 
@@ -52,7 +52,7 @@ def segment_sum(data: ArrayLike, segment_ids: ArrayLike, num_segments: Any = Non
 
 
 @entered
-def segment_mean(data: ArrayLike, segment_ids: ArrayLike, num_segments: Any = None) -> Tensor:
+def segment_mean(data: ArrayLike, segment_ids: ArrayLike, num_segments: object = None) -> Tensor:
     """The means of the rows of each segment, in float32 for bools and integers; 0 where there are none.  Raises as
     ``segment_sum`` does.
 
@@ -72,7 +72,7 @@ def segment_mean(data: ArrayLike, segment_ids: ArrayLike, num_segments: Any = No
 
 
 @entered
-def segment_max(data: ArrayLike, segment_ids: ArrayLike, num_segments: Any = None) -> Tensor:
+def segment_max(data: ArrayLike, segment_ids: ArrayLike, num_segments: object = None) -> Tensor:
     """The largest of the rows of each segment, element by element; the smallest number of the dtype (-inf for floats)
     where there are none.  NaN if there is one; of equal elements the last one gets the derivative.  Raises as
     ``segment_sum`` does.
@@ -92,7 +92,7 @@ def segment_max(data: ArrayLike, segment_ids: ArrayLike, num_segments: Any = Non
 
 
 @entered
-def segment_min(data: ArrayLike, segment_ids: ArrayLike, num_segments: Any = None) -> Tensor:
+def segment_min(data: ArrayLike, segment_ids: ArrayLike, num_segments: object = None) -> Tensor:
     """The smallest of the rows of each segment, element by element; the largest number of the dtype (inf for floats)
     where there are none.  NaN if there is one; of equal elements the last one gets the derivative.  Raises as
     ``segment_sum`` does.
@@ -112,7 +112,7 @@ def segment_min(data: ArrayLike, segment_ids: ArrayLike, num_segments: Any = Non
 
 
 @entered
-def segment_prod(data: ArrayLike, segment_ids: ArrayLike, num_segments: Any = None) -> Tensor:
+def segment_prod(data: ArrayLike, segment_ids: ArrayLike, num_segments: object = None) -> Tensor:
     """The products of the rows of each segment, element by element; 1 where there are none.  Bools and integers are
     multiplied as int64 (uint64).  Raises as ``segment_sum`` does.
 
@@ -131,7 +131,7 @@ def segment_prod(data: ArrayLike, segment_ids: ArrayLike, num_segments: Any = No
     return _folded(cast(values, sum_dtype(values.dtype)), ids, count, "product")
 
 
-def _parts(stage: str, data: Any, segment_ids: ArrayLike, num_segments: Any) -> tuple[Tensor, Tensor, Extent]:
+def _parts(stage: str, data: object, segment_ids: ArrayLike, num_segments: object) -> tuple[Tensor, Tensor, Extent]:
     """The rows along one axis, the numbers of their segments, and how many of these there are."""
     values, ids = as_tensor(data, stage), numbers(segment_ids, stage)
     if not ids.ndim or ids.shape != values.shape[: ids.ndim]:

@@ -3,8 +3,6 @@ or are told how many there are to be (``size``): what is missing is filled up, w
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from hybridflow.array.creation import iota
@@ -77,7 +75,7 @@ def nonzero(x: ArrayLike, /, *, size: int | None = None, fill_value: int = 0) ->
 
 @entered
 def boolean_mask(
-    tensor: Any,
+    tensor: object,
     mask: ArrayLike,
     axis: int | None = None,
     name: str | None = None,
@@ -199,7 +197,7 @@ def _filling(ordered: Tensor, fill_value: ArrayLike | None) -> Tensor:
 
 @operation
 def repeat(
-    x: ArrayLike, repeats: Any, /, axis: int | None = None, *, size: int | None = None, fill_value: ArrayLike = 0
+    x: ArrayLike, repeats: object, /, axis: int | None = None, *, size: int | None = None, fill_value: ArrayLike = 0
 ) -> Tensor:
     """Each element ``repeats`` times, next to each other, along ``axis``; None flattens first.
 

@@ -58,7 +58,7 @@ def _setitem(self: Any, key: Any, value: ArrayLike, /) -> None:
         recorder.rename(self, before, new)
 
 
-def _with_number(array: Any, key: Any, value: ArrayLike) -> np.ndarray | None:
+def _with_number(array: object, key: object, value: ArrayLike) -> np.ndarray | None:
     """A copy of an array with a number, which its dtype can hold, at an index or at indices: what most assignments are.
     None for others, and for those that are errors."""
     if type(array) is not np.ndarray or type(value) is not _NUMBERS.get(array.dtype.kind):
@@ -105,14 +105,14 @@ def updated(x: Tensor, key: Any, value: Any) -> Tensor:
     return _placed(x, entries, fill, all(map(_is_everything, parts)))
 
 
-def _is_everything(part: Any) -> bool:
+def _is_everything(part: object) -> bool:
     """Whether a part of a key takes a whole axis, or several, whatever their extents are."""
     return part is Ellipsis or (
         isinstance(part, slice) and part.start is part.stop is None and part.step in (None, 1, -1)
     )
 
 
-def _is_mask(part: Any) -> bool:
+def _is_mask(part: object) -> bool:
     return isinstance(part, Tensor) and dtypes.is_bool(part.dtype)
 
 
@@ -225,7 +225,7 @@ def _only_lookup(x: Tensor, entries: list[Lookup | Position]) -> int | None:
     return lookup_axes[0] if all(_is_same(entries[k], whole[k]) for k in others) else None
 
 
-def _is_same(entry: Any, other: Range) -> bool:
+def _is_same(entry: object, other: Range) -> bool:
     """Whether an entry asks for the same positions as a range."""
     return (
         isinstance(entry, Range)
@@ -234,7 +234,7 @@ def _is_same(entry: Any, other: Range) -> bool:
     )
 
 
-def _scattered(x: Tensor, key: Any, fill: Tensor) -> Tensor:
+def _scattered(x: Tensor, key: object, fill: Tensor) -> Tensor:
     """Positions in tensors: which element each value replaces is what the key finds among the elements' numbers."""
     size = product(x.shape)
     chosen = getitem(reshape_to(iota((size,), 0, default_int), x.shape), key)
@@ -256,7 +256,7 @@ def _set(x: Tensor, indices: Tensor, values: Tensor, axis: int) -> Tensor:
 _parts: dict[int, tuple[weakref.ref[Tensor], weakref.ref[Variable], Any]] = {}
 
 
-def _getitem(self: Variable, key: Any, /) -> Tensor:
+def _getitem(self: Variable, key: object, /) -> Tensor:
     """``v[key]``: see ``hf.Tensor.__getitem__``."""
     result = getitem(self, key)
     if result is not self._tensor:  # which others may have too
@@ -272,7 +272,7 @@ class _Assigner(OtherName):
         super().__init__(name, answer)
         self._change = change
 
-    def __get__(self, instance: Any, owner: type) -> Any:
+    def __get__(self, instance: object, owner: type) -> Any:
         if instance is None:
             return self
         _, reference, key = _parts.get(id(instance), (None, None, None))
@@ -285,7 +285,7 @@ class _Assigner(OtherName):
 
 
 def _assign(
-    variable: Variable, key: Any, change: Callable[..., Tensor] | None, value: Any, use_locking: bool = False,
+    variable: Variable, key: object, change: Callable[..., Tensor] | None, value: object, use_locking: bool = False,
     name: str | None = None, read_value: bool = True,
 ) -> Variable:  # fmt: skip
     """``v[key].assign(value)``: the same as ``v[key] = value``; returns the variable."""

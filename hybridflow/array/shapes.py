@@ -159,7 +159,7 @@ def transpose_2d(x: ArrayLike) -> Tensor:
 
 
 @operation
-def moveaxis(x: ArrayLike, source: Any, destination: Any, /) -> Tensor:
+def moveaxis(x: ArrayLike, source: object, destination: object, /) -> Tensor:
     """Move axes: ``x`` with the ``source`` axes at the ``destination`` places; the other axes keep their order.
 
     Args:
@@ -282,7 +282,7 @@ def broadcast_to(x: ArrayLike, /, shape: ShapeLike) -> Tensor:
 
 
 @entered
-def broadcast_shapes(*shapes: Any) -> Shape:
+def broadcast_shapes(*shapes: object) -> Shape:
     """The shape to which arrays of these shapes broadcast.  Raises ShapeError where they do not.
 
     Args:
@@ -308,7 +308,7 @@ def broadcast_shapes(*shapes: Any) -> Shape:
 
 
 @operation
-def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
+def broadcast_arrays(*arrays: object) -> tuple[Tensor, ...]:
     """Broadcast: ``arrays`` broadcast to one shape.
 
     Args:
@@ -460,7 +460,7 @@ def slice_axis(x: Tensor, axis: int, start: Extent, stop: Extent, step: int = 1)
 
 
 @operation
-def split(x: ArrayLike, num_or_sizes: Any, axis: int = 0) -> list[Tensor]:
+def split(x: ArrayLike, num_or_sizes: object, axis: int = 0) -> list[Tensor]:
     """Split ``x`` along ``axis``: into a number of equal parts, or into parts of given sizes (one may be -1).
 
     Args:
@@ -611,7 +611,7 @@ def _turned(position: Extent, extent: Extent) -> Extent:
 
 
 @operation
-def tile(x: ArrayLike, repetitions: Any, /) -> Tensor:
+def tile(x: ArrayLike, repetitions: object, /) -> Tensor:
     """Tile: ``x`` repeated ``repetitions[k]`` times along axis k; missing leading axes are added.
 
     Args:
@@ -679,7 +679,7 @@ def pad(x: ArrayLike, paddings: Any, mode: str = "constant", constant_values: An
     return fresh(x, original)
 
 
-def _padding_pairs(paddings: Any, x: Tensor) -> list[Shape]:
+def _padding_pairs(paddings: object, x: Tensor) -> list[Shape]:
     """(before, after) for each axis, of a number, one pair, or a pair for each axis."""
     listed = paddings.tolist() if hasattr(paddings, "tolist") else paddings
     if not hasattr(listed, "__iter__"):

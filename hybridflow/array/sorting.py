@@ -87,7 +87,7 @@ def top_k(x: ArrayLike, k: int) -> tuple[Tensor, Tensor]:
 
 
 @operation
-def partition(x: ArrayLike, kth: Any, /, axis: int | None = -1) -> Tensor:
+def partition(x: ArrayLike, kth: object, /, axis: int | None = -1) -> Tensor:
     """Partition: the element ``kth`` stands where a sort would put it, with no larger one before, no smaller behind.
 
     Here all elements are sorted, which is such an order.
@@ -112,7 +112,7 @@ def partition(x: ArrayLike, kth: Any, /, axis: int | None = -1) -> Tensor:
 
 
 @operation
-def argpartition(x: ArrayLike, kth: Any, /, axis: int | None = -1) -> Tensor:
+def argpartition(x: ArrayLike, kth: object, /, axis: int | None = -1) -> Tensor:
     """Positions that partition: with no larger element before the position ``kth`` and no smaller one behind it.
 
     Here they sort all elements.
@@ -136,7 +136,7 @@ def argpartition(x: ArrayLike, kth: Any, /, axis: int | None = -1) -> Tensor:
     return argsort(x, along)
 
 
-def _partitioned(stage: str, x: ArrayLike, kth: Any, axis: int | None) -> tuple[Tensor, int]:
+def _partitioned(stage: str, x: ArrayLike, kth: object, axis: int | None) -> tuple[Tensor, int]:
     x = as_tensor(x, stage)
     if axis is None:
         x, axis = reshape_to(x, (product(x.shape),)), 0

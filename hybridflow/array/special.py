@@ -7,7 +7,6 @@ last place (ulp) of float64; results in float32 are within 0.51 ulp wherever the
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -40,7 +39,7 @@ from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError
 
 
-def _floats(stage: str, *operands: Any) -> list[Tensor]:
+def _floats(stage: str, *operands: object) -> list[Tensor]:
     """The operands in one float dtype and shape; integers and bools become float32."""
     tensors = [strong(x, stage) for x in operands]
     dtype = result_dtype(stage, tuple(tensors))

@@ -21,7 +21,7 @@ def _with_axes(x: Tensor, axes: int) -> Tensor:
 
 
 @entered
-def block_diag(*arrays: Any) -> Tensor:
+def block_diag(*arrays: object) -> Tensor:
     """The matrix with the given ones along its diagonal, and zeros elsewhere.
 
     Leading axes broadcast.  A vector counts as one row, a number as a matrix of one element.

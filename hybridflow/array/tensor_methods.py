@@ -20,7 +20,7 @@ from hybridflow.errors import ArgumentError
 from hybridflow.runtime import uninterruptible
 
 
-def _no_out(out: Any, name: str) -> None:
+def _no_out(out: object, name: str) -> None:
     if out is not None:
         raise ArgumentError(name, "there is no out: tensors are not written into. Use the result.")
 
@@ -258,7 +258,7 @@ def _flat(x: Tensor) -> Tensor:
     return shapes.reshape(x, (x.size,))
 
 
-def _flatten(self: Any, order: str = "C") -> Tensor:
+def _flatten(self: object, order: str = "C") -> Tensor:
     """All elements along one axis, in row-major order.
 
     Args:
@@ -271,7 +271,7 @@ def _flatten(self: Any, order: str = "C") -> Tensor:
     return _flat(as_tensor(self, "flatten"))
 
 
-def _ravel(self: Any, order: str = "C") -> Tensor:
+def _ravel(self: object, order: str = "C") -> Tensor:
     """As ``flatten``.
 
     Args:
@@ -328,7 +328,7 @@ def _squeeze(self: Operators, axis: AxisLike = None) -> Tensor:
     return shapes.squeeze(self, axis)
 
 
-def _clip(self: Operators, min: Any = None, max: Any = None, out: None = None) -> Tensor:
+def _clip(self: Operators, min: object = None, max: object = None, out: None = None) -> Tensor:
     """See ``hf.clip``.
 
     Args:
@@ -369,7 +369,7 @@ def _copy(self: Operators, order: str = "C") -> Tensor:
     return creation.asarray(self, copy=True)
 
 
-def _round(self: Any, decimals: int = 0, out: None = None) -> Tensor:
+def _round(self: object, decimals: int = 0, out: None = None) -> Tensor:
     """To ``decimals`` places behind the point: scaled, rounded (see ``hf.round``) and scaled back, as NumPy does.
 
     Args:
@@ -397,7 +397,7 @@ def _round(self: Any, decimals: int = 0, out: None = None) -> Tensor:
     return elementwise.multiply(elementwise.round(elementwise.divide(x, 10.0**-places)), 10.0**-places)
 
 
-def _dot(self: Operators, other: Any, out: None = None) -> Tensor:
+def _dot(self: Operators, other: object, out: None = None) -> Tensor:
     """The product over the last axis of the one and the last but one (of a vector the only one) of the other.
 
     Args:
@@ -488,7 +488,7 @@ def _selection() -> Any:
     return selection
 
 
-def _repeat(self: Operators, repeats: Any, axis: int | None = None) -> Tensor:
+def _repeat(self: Operators, repeats: object, axis: int | None = None) -> Tensor:
     """See ``hf.repeat``.
 
     Args:

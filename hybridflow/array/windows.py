@@ -110,7 +110,7 @@ def _join(reduction: str, x: Tensor) -> tuple[Callable[[Any, Any], Tensor], Any]
 _REDUCTIONS = ("sum", "mean", "max", "min", "prod")
 
 
-def _checked(stage: str, reduction: Any) -> str:
+def _checked(stage: str, reduction: object) -> str:
     if reduction not in _REDUCTIONS:
         raise ArgumentError(stage, f"reduction is {reduction!r}. Expected one of {', '.join(map(repr, _REDUCTIONS))}.")
     return str(reduction)

@@ -91,7 +91,7 @@ class ForwardAccumulator:
     takes_wholes, is_forward = False, True
 
     @entered
-    def __init__(self, primals: Any, tangents: Any) -> None:
+    def __init__(self, primals: object, tangents: object) -> None:
         stage = "ForwardAccumulator"
         leaves, structure = pytree.flatten(primals)
         try:
@@ -308,7 +308,7 @@ class ForwardAccumulator:
 
     # ---- tangents
 
-    def _tangent(self, value: Any) -> Tensor | None:
+    def _tangent(self, value: object) -> Tensor | None:
         known = self._tangents.get(id(value))
         return None if known is None else known[1]
 

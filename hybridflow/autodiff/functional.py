@@ -129,7 +129,7 @@ def positions_of(numbers: Sequence[int], count: int, stage: str) -> list[int]:
     return result
 
 
-def apart(value: Any, position: int, stage: str) -> Any:
+def apart(value: object, position: int, stage: str) -> Any:
     """An argument with tensors of its own, told from those that the function meets elsewhere; variables stay."""
     leaves, structure = pytree.flatten(value)
     copies: list[Any] = []

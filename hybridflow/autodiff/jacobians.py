@@ -26,12 +26,12 @@ from hybridflow.runtime.uninterruptible import loaded
 Function = Callable[..., Any]
 
 
-def _check(stage: str, function: Any) -> None:
+def _check(stage: str, function: object) -> None:
     if not callable(function):
         raise ArgumentTypeError(stage, f"{function!r:.60} is not callable; the function comes first.")
 
 
-def _split(stage: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
+def _split(stage: str, result: object, has_aux: bool) -> tuple[Any, Any]:
     """The result that is differentiated, and what comes with it."""
     if not has_aux:
         return result, None
@@ -40,7 +40,7 @@ def _split(stage: str, result: Any, has_aux: bool) -> tuple[Any, Any]:
     return result
 
 
-def _tensors(stage: str, result: Any) -> tuple[list[Tensor], pytree.Structure]:
+def _tensors(stage: str, result: object) -> tuple[list[Tensor], pytree.Structure]:
     """What a function returned as tensors, and how they are nested."""
     leaves, structure = pytree.flatten(result)
     tensors: list[Tensor] = []
@@ -61,13 +61,13 @@ def _zeros(tangents: Sequence[Tensor | None], like: Sequence[Any]) -> list[Tenso
     return [builder.full(0, x.type) if t is None else t for t, x in zip(tangents, like)]
 
 
-def _primals(stage: str, primals: Any) -> tuple[Any, ...]:
+def _primals(stage: str, primals: object) -> tuple[Any, ...]:
     if not isinstance(primals, (tuple, list)):
         raise ArgumentTypeError(stage, f"primals are a {type(primals).__name__}; give a tuple, one for each argument.")
     return tuple([apart(x, k, stage) for k, x in enumerate(primals)])
 
 
-def _matching(stage: str, values: Any, tangents: Any, what: str) -> list[Tensor]:
+def _matching(stage: str, values: object, tangents: object, what: str) -> list[Tensor]:
     """Tangents or cotangents, one for each tensor among ``values``."""
     leaves, structure = pytree.flatten(values)
     try:
@@ -79,7 +79,7 @@ def _matching(stage: str, values: Any, tangents: Any, what: str) -> list[Tensor]
 
 
 @entered
-def jvp(function: Function, primals: Any, tangents: Any, has_aux: bool = False) -> tuple[Any, ...]:
+def jvp(function: Function, primals: object, tangents: object, has_aux: bool = False) -> tuple[Any, ...]:
     """Jacobian-vector product (JVP): the value of a function and its tangent, in forward mode.
 
     Args:
@@ -106,7 +106,7 @@ def jvp(function: Function, primals: Any, tangents: Any, has_aux: bool = False) 
 
 
 @entered
-def vjp(function: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+def vjp(function: Function, *primals: object, has_aux: bool = False) -> tuple[Any, ...]:
     """Vector-Jacobian product (VJP): the value of a function, and its pullback, in reverse mode.
 
     Args:
@@ -131,7 +131,7 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, 
     arguments = pytree.unflatten(structure, leaves)
 
     @entered
-    def pull(cotangents: Any) -> Any:
+    def pull(cotangents: object) -> Any:
         floats = [x if is_inexact(x.dtype) else None for x in leaves]
         try:
             parts = pytree.flatten_up_to(structure, cotangents, "cotangents")
@@ -147,7 +147,7 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, 
 
 
 @entered
-def linearize(function: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+def linearize(function: Function, *primals: object, has_aux: bool = False) -> tuple[Any, ...]:
     """Linearisation: the value of a function, and its JVP at that point as a function.
 
     Args:
@@ -172,7 +172,7 @@ def linearize(function: Function, *primals: Any, has_aux: bool = False) -> tuple
     arguments = pytree.unflatten(structure, leaves)
 
     @entered
-    def push(*tangents: Any) -> Any:
+    def push(*tangents: object) -> Any:
         moved = _matching("linearize", inputs, tangents, "primals")
         seeds = list(zip(pytree.flatten(inputs)[0], moved))
         return pytree.unflatten(structure, _zeros(_pushed(tape, seeds, leaves), leaves))
@@ -284,7 +284,7 @@ def hessian(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool 
 _Ways = Callable[[GradientTape, Sequence[Tensor], Sequence[Any]], list[list[Tensor]]]
 
 
-def _jacobian(stage: str, function: Function, argnums: Any, has_aux: bool, ways: _Ways) -> Function:
+def _jacobian(stage: str, function: Function, argnums: object, has_aux: bool, ways: _Ways) -> Function:
     _check(stage, function)
     several = isinstance(argnums, (tuple, list))
     numbers = numbers_of(argnums if several else [argnums], stage)
@@ -328,7 +328,7 @@ def _columns(tape: GradientTape, results: Sequence[Tensor], sources: Sequence[An
         seeds = examples.one_hots(source.type)
         size = seeds.shape[0]
 
-        def tangents(seed: list[Tensor], source: Any = source) -> list[Any]:
+        def tangents(seed: list[Tensor], source: object = source) -> list[Any]:
             return _pushed(tape, [(source, seed[0])], results)
 
         columns, own_columns = examples.over_examples("jacfwd", tangents, [seeds], size)

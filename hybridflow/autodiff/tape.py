@@ -548,7 +548,7 @@ class GradientTape(Recording):
         return leaves
 
     @entered
-    def _targets(self, target: Any) -> list[Tensor]:
+    def _targets(self, target: object) -> list[Tensor]:
         leaves, structure = pytree.flatten(target)
         for k, leaf in enumerate(leaves):
             if not isinstance(leaf, (Tensor, Variable)):
@@ -558,7 +558,7 @@ class GradientTape(Recording):
                 )
         return [leaf._read() if isinstance(leaf, Variable) else leaf for leaf in leaves]
 
-    def _weights(self, target: Any, output_gradients: Any) -> list[Any]:
+    def _weights(self, target: object, output_gradients: object) -> list[Any]:
         """The output gradient of each target tensor."""
         try:
             parts = pytree.flatten_up_to(pytree.flatten(target)[1], output_gradients, "output_gradients")
@@ -622,7 +622,7 @@ class GradientTape(Recording):
                 wanted.append((entry >> 1,) if entry & _ODD == 1 else ())
         return wanted
 
-    def _parts_of(self, source: Any) -> list[Any]:
+    def _parts_of(self, source: object) -> list[Any]:
         """The recorded values that a source stands for: itself, or what was read of a variable."""
         (numbers,) = self._wanted([source])
         return [self._values[n] for n in numbers]
@@ -781,10 +781,10 @@ class GradientTape(Recording):
             return "the last gradient call did not ask for it, or its gradient was not None"
         return self._explain(source, [])
 
-    def _note_reason(self, source: Any, targets: list[Tensor]) -> None:
+    def _note_reason(self, source: object, targets: list[Tensor]) -> None:
         self._reasons = {**(self._reasons or {}), id(source): (source, self._explain(source, targets))}
 
-    def _explain(self, source: Any, targets: list[Tensor]) -> str:
+    def _explain(self, source: object, targets: list[Tensor]) -> str:
         values = self._values or []
         (reads,) = self._wanted([source]) if isinstance(source, Variable) else ((),)
         cuts = [cut._replace(inputs=tuple([id(values[n]) for n in cut.inputs])) for cut in self._cuts]

@@ -50,14 +50,14 @@ class CallbackList:
 
     def __init__(
         self,
-        callbacks: Any = None,
-        model: Any = None,
-        verbose: Any = 0,
+        callbacks: object = None,
+        model: object = None,
+        verbose: object = 0,
         params: dict[str, Any] | None = None,
         history: bool = True,
         add_history: bool | None = None,
         add_progbar: bool = False,
-        **more_params: Any,
+        **more_params: object,
     ) -> None:
         """``add_history`` and ``add_progbar`` are Keras's: the one is ``history`` by another name, with the other a bar
         is shown as the parameter ``verbose`` says."""
@@ -116,7 +116,7 @@ class CallbackList:
         methods = [getattr(one, name) for one in self.callbacks if hasattr(one, name)]
         return [method for method in methods if getattr(method, "__func__", method) is not plain]
 
-    def _tell(self, name: str, *args: Any) -> None:
+    def _tell(self, name: str, *args: object) -> None:
         """Call the method of all callbacks; the last argument are the logs, if there are any."""
         *places, logs = args
         logs = {} if logs is None else logs
@@ -291,7 +291,7 @@ def _plain(logs: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _listed(callbacks: Any) -> list[Any]:
+def _listed(callbacks: object) -> list[Any]:
     if callbacks is None:
         return []
     if isinstance(callbacks, Callback):
@@ -305,7 +305,7 @@ def _listed(callbacks: Any) -> list[Any]:
     raise ArgumentTypeError("fit", f"{callbacks!r} is no callback; give a list of hf.callbacks.Callback.")
 
 
-def _level(verbose: Any) -> int:
+def _level(verbose: object) -> int:
     if verbose == "auto":
         return 1 if getattr(sys.stdout, "isatty", bool)() else 2
     if verbose in (0, 1, 2):

@@ -118,7 +118,7 @@ class Checkpoint(object_graph.Group):
     True
     """
 
-    def __init__(self, **objects: Any) -> None:
+    def __init__(self, **objects: object) -> None:
         if "save_counter" in objects:
             raise ArgumentError("Checkpoint", "save_counter is the number of the checkpoint; take another name.")
         self._objects = dict(objects)
@@ -131,7 +131,7 @@ class Checkpoint(object_graph.Group):
             return objects[name]
         raise AttributeError(f"the checkpoint has no object {name!r}")
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if name.startswith("_") or name == "save_counter":
             object.__setattr__(self, name, value)
         else:
@@ -222,7 +222,7 @@ class Checkpoint(object_graph.Group):
         self.save_counter = counter
         return report
 
-    def _restored(self, file: files.File, plain: dict[str, Any], partial: bool, rename: Any) -> Report:
+    def _restored(self, file: files.File, plain: dict[str, Any], partial: bool, rename: object) -> Report:
         objects = object_graph.expanded(self._objects)
         names = object_graph.renamed([name for name in file.names if not name.startswith(object_graph.WITHIN)], rename)
         plans = object_graph.renamed(list(plain), rename)
@@ -296,7 +296,7 @@ class Checkpoint(object_graph.Group):
         return f"<Checkpoint of {', '.join(self._objects) or 'nothing'}>"
 
 
-def _load(file: files.File, name: str, value: Stateful, state: Any) -> None:
+def _load(file: files.File, name: str, value: Stateful, state: object) -> None:
     """Give an object its state, which raises where that is of another dataset, say."""
     try:
         value.load_state_dict(state)
@@ -358,7 +358,7 @@ def opened(path: str | os.PathLike[str]) -> tuple[files.File, dict[str, Any], in
     return file, plain, counter
 
 
-def _array(value: Any) -> np.ndarray:
+def _array(value: object) -> np.ndarray:
     return value.numpy() if isinstance(value, (Tensor, Variable)) else np.asarray(value)
 
 

@@ -281,7 +281,7 @@ class File:
             raise self._damaged("what should describe its arrays is no table")
         return result
 
-    def _texts(self, texts: Any) -> dict[str, str]:
+    def _texts(self, texts: object) -> dict[str, str]:
         if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
             raise self._damaged("its texts are none")
         return dict(texts)

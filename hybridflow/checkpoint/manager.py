@@ -158,7 +158,7 @@ class CheckpointManager:
 
         processes.once(f"writing {os.path.basename(path)}", write)
 
-    def _write_aside(self, path: str, state: Any, counter: int) -> None:
+    def _write_aside(self, path: str, state: object, counter: int) -> None:
         try:
             self._write(path, state, counter)
         except BaseException as error:

@@ -62,7 +62,7 @@ def state_of(objects: Mapping[str, Any]) -> State:
     return state
 
 
-def has_state_dict(value: Any) -> TypeGuard[Stateful]:
+def has_state_dict(value: object) -> TypeGuard[Stateful]:
     """Whether it is kept as what ``state_dict`` returns, and not variable by variable."""
     return isinstance(value, Stateful) and not isinstance(value, (OwnsVariables, Variable))
 
@@ -74,7 +74,7 @@ def expanded(objects: Mapping[str, Any]) -> dict[str, Any]:
     """
     result: dict[str, Any] = {}
 
-    def visit(path: str, value: Any, is_inside: bool) -> None:
+    def visit(path: str, value: object, is_inside: bool) -> None:
         if isinstance(value, (list, tuple)):
             for index, part in enumerate(value):
                 visit(f"{path}.{index}", part, True)
@@ -111,7 +111,7 @@ def object_paths(objects: Mapping[str, Any]) -> dict[str, Variable]:
     return result
 
 
-def _variables(name: str, value: Any) -> Iterator[tuple[str, Variable]]:
+def _variables(name: str, value: object) -> Iterator[tuple[str, Variable]]:
     if isinstance(value, Variable):
         yield name, value
     elif isinstance(value, OwnsVariables):
@@ -178,7 +178,7 @@ def awaited(objects: Mapping[str, Any], names: Iterable[str]) -> list[str]:
     return [name for name in names if name.startswith(starts)]
 
 
-def _packed(value: Any, path: str, arrays: dict[str, Any]) -> Any:
+def _packed(value: object, path: str, arrays: dict[str, Any]) -> Any:
     """The state of an object as plain values; its arrays are put among ``arrays``."""
     if isinstance(value, PLAIN):
         return value

@@ -17,7 +17,6 @@ import secrets
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -33,7 +32,7 @@ class Writing:
     """A checkpoint that all processes write, on its way: all make one, ``write`` their pieces, and ``finish``."""
 
     def __init__(
-        self, path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], texts: Mapping[str, str], held: Any
+        self, path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], texts: Mapping[str, str], held: object
     ) -> None:
         """``held`` is kept until the end: what the arrays are the values of."""
         self.path, self._held = os.fspath(path), held

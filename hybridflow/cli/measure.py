@@ -38,7 +38,7 @@ class Timing:
         return (self.high - self.low) / 2 / self.median
 
 
-def calls(function: Callable[..., Any], *arguments: Any) -> Sampler:
+def calls(function: Callable[..., Any], *arguments: object) -> Sampler:
     """Times ``function(*arguments)`` as written out in a loop, with nothing in between; garbage collection is off."""
     names = [f"a{k}" for k in range(len(arguments))]
     scope = {"f": function, **dict(zip(names, arguments))}

@@ -20,7 +20,7 @@ Branch = Callable[[], Any]
 
 
 @entered
-def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
+def cond(pred: object, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: object) -> Any:
     """Conditional: ``true_fn(*operands)`` if ``pred`` is True, else ``false_fn(*operands)``.
 
     If ``pred`` is a tensor in a compiled function, both functions are traced, and the program selects one when it runs.
@@ -162,7 +162,7 @@ def _check_callable(stage: str, functions: Sequence[Any]) -> None:
             )
 
 
-def _numbered(branch_fns: Any) -> tuple[list[int], list[Any]]:
+def _numbered(branch_fns: object) -> tuple[list[int], list[Any]]:
     """The numbers of branches, and their functions."""
     if isinstance(branch_fns, Mapping):
         if not all(type(k) is int for k in branch_fns):

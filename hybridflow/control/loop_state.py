@@ -18,7 +18,7 @@ from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, ArgumentTypeError
 
 
-def is_value(leaf: Any) -> bool:
+def is_value(leaf: object) -> bool:
     return (
         isinstance(leaf, (Tensor, Variable, np.ndarray)) or weak_kind(leaf) is not None or hasattr(leaf, "__dlpack__")
     )
@@ -29,7 +29,7 @@ class Nest:
 
     __slots__ = ("_leaves", "_positions", "root", "structure")
 
-    def __init__(self, tree: Any, root: str) -> None:
+    def __init__(self, tree: object, root: str) -> None:
         self.root = root
         self._leaves, self.structure = pytree.flatten(tree)
         self._positions = [k for k, leaf in enumerate(self._leaves) if is_value(leaf)]
@@ -74,7 +74,7 @@ class Nest:
                 )  # fmt: skip
 
 
-def _leaf(leaf: Any) -> str:
+def _leaf(leaf: object) -> str:
     if isinstance(leaf, (Tensor, Variable)):
         return str(leaf.type if isinstance(leaf, Tensor) else leaf._tensor.type)
     return f"{leaf!r:.60}"

@@ -77,7 +77,7 @@ def while_loop(
 
 
 @entered
-def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any) -> Any:
+def fori_loop(lower: object, upper: object, body: Callable[[Any, Any], Any], init: object) -> Any:
     """Counted loop: ``value = body(i, value)`` for i from ``lower`` to ``upper`` - 1, beginning with ``init``.
 
     If the bounds are Python ints, the number of iterations is known at compile time.
@@ -136,7 +136,7 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], init: Any
     return start.filled(results[1:])
 
 
-def _count(stage: str, what: str, value: Any) -> Any:
+def _count(stage: str, what: str, value: object) -> Any:
     """A number of iterations: an int or an extent, or an int64 tensor."""
     if type(value) is int or isinstance(value, Dim):
         return value

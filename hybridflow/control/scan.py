@@ -16,7 +16,7 @@ from hybridflow.errors import ArgumentError, ArgumentTypeError, AxisError, Shape
 
 
 @entered
-def scan(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None, reverse: bool = False) -> Any:
+def scan(fn: Callable[[Any, Any], Any], elems: object, initializer: object = None, reverse: bool = False) -> Any:
     """Sequential scan: all values of ``a = fn(a, x)`` for the slices ``x`` of ``elems``, stacked.
 
     In a compiled function this is one loop. Results that are not read are not stored.
@@ -49,7 +49,7 @@ def scan(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None, rev
 
 
 @entered
-def foldl(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None) -> Any:
+def foldl(fn: Callable[[Any, Any], Any], elems: object, initializer: object = None) -> Any:
     """Left fold: the last of the values that ``hf.scan`` stacks.
 
     Args:
@@ -70,7 +70,7 @@ def foldl(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None) ->
 
 
 @entered
-def foldr(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None) -> Any:
+def foldr(fn: Callable[[Any, Any], Any], elems: object, initializer: object = None) -> Any:
     """Right fold: as ``hf.foldl``, from the last slice to the first.
 
     Args:
@@ -90,7 +90,7 @@ def foldr(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None) ->
     return _fold("foldr", fn, elems, initializer, reverse=True)
 
 
-def _fold(stage: str, fn: Callable[[Any, Any], Any], elems: Any, initializer: Any, reverse: bool) -> Any:
+def _fold(stage: str, fn: Callable[[Any, Any], Any], elems: object, initializer: object, reverse: bool) -> Any:
     elements = _Elements(stage, fn, elems)
     if initializer is None:
         start, _ = elements.without_first(reverse)
@@ -100,7 +100,7 @@ def _fold(stage: str, fn: Callable[[Any, Any], Any], elems: Any, initializer: An
 
 
 @entered
-def map_fn(fn: Callable[[Any], Any], elems: Any) -> Any:
+def map_fn(fn: Callable[[Any], Any], elems: object) -> Any:
     """Map a function over the slices of tensors along their first axes, one after the other.
 
     An op that takes the whole tensor is faster where there is one, and so is ``hf.vmap``.
@@ -134,7 +134,7 @@ def map_fn(fn: Callable[[Any], Any], elems: Any) -> Any:
 class _Elements:
     """What is walked over."""
 
-    def __init__(self, stage: str, fn: Any, elems: Any) -> None:
+    def __init__(self, stage: str, fn: object, elems: object) -> None:
         if not callable(fn):
             raise ArgumentTypeError(stage, f"{fn!r:.60} is no function; the function comes first.")
         self.stage, self.nest = stage, Nest(elems, "elems")
@@ -179,7 +179,7 @@ class _Elements:
 
 
 @entered
-def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+def associative_scan(fn: Callable[[Any, Any], Any], elems: object, reverse: bool = False, axis: int = 0) -> Any:
     """Parallel prefix scan along an axis by an associative function.
 
     The k-th result is ``fn`` of the first k + 1 slices, in their order. n slices take about log2(n) steps, each over

@@ -61,7 +61,9 @@ class TensorArray:
     _form: _Form
     _values: Tensor | None
 
-    def __init__(self, dtype: DTypeLike, size: Any, element_shape: Any = None, dynamic_size: bool = False) -> None:
+    def __init__(
+        self, dtype: DTypeLike, size: object, element_shape: object = None, dynamic_size: bool = False
+    ) -> None:
         (extent,) = to_shape(size, "TensorArray")
         self._form = (_Growing if dynamic_size else _Form)(to_dtype(dtype, "TensorArray"), extent)
         self._values = None if element_shape is None else self._zeros(to_shape(element_shape, "TensorArray"))

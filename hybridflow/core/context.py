@@ -176,7 +176,7 @@ class Narrow(State):
 
     __slots__ = ("narrow",)
 
-    def __init__(self, narrow: Any, trace: Tracer | None, tapes: tuple[Recorder, ...], device: str | None) -> None:
+    def __init__(self, narrow: object, trace: Tracer | None, tapes: tuple[Recorder, ...], device: str | None) -> None:
         super().__init__(trace, tapes, device)
         self.narrow = narrow
         self.only_tape = None
@@ -215,7 +215,7 @@ def add_process_reason(step: int) -> None:
     everywhere.value += step
 
 
-def _enter(trace: Tracer | None, tapes: tuple[Recorder, ...], device: str | None, narrow: Any = None) -> None:
+def _enter(trace: Tracer | None, tapes: tuple[Recorder, ...], device: str | None, narrow: object = None) -> None:
     if trace is None and not tapes and device is None and narrow is None:
         _state.set(idle)
         return
@@ -231,7 +231,7 @@ def enter_device(device: str | None) -> str | None:
     return before.device
 
 
-def enter_narrow(dtype: Any) -> Any:
+def enter_narrow(dtype: object) -> Any:
     """Let reads of layers' weights be converted to ``dtype``, or not, if it is None; returns the dtype before."""
     before = now()
     if before.narrow is not dtype:

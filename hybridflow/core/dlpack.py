@@ -58,7 +58,7 @@ _pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer_of.argtypes, _pointer_of.restype = [ctypes.py_object, ctypes.c_char_p], ctypes.c_void_p
 
 
-def _header(capsule: Any) -> _Header:
+def _header(capsule: object) -> _Header:
     """The header of the tensor in a capsule, as long as that lives.  Raises ValueError for what is no such capsule."""
     name = _name_of(capsule)
     offset = _OFFSETS.get(name)
@@ -113,7 +113,7 @@ def exported_from_gpu(
     return gpu_memory.exported(array.copy(), stream, options)
 
 
-def check_options(max_version: Any, dl_device: Any) -> None:
+def check_options(max_version: object, dl_device: object) -> None:
     """Raise ArgumentTypeError unless both are pairs of ints, or None."""
     for name, value in (("max_version", max_version), ("dl_device", dl_device)):
         is_pair = isinstance(value, tuple) and len(value) == 2 and all(isinstance(part, int) for part in value)
@@ -151,7 +151,7 @@ def imported(value: Any, **options: Any) -> np.ndarray:
     return array if producer.dtype is None else array.view(producer.dtype)
 
 
-def no_stream(stream: Any) -> None:
+def no_stream(stream: object) -> None:
     """Raise ArgumentError if there is a stream to wait for, as there is none on a CPU."""
     if stream is not None:
         raise ArgumentError("dlpack", f"stream is {stream!r}; the CPU has none, so it must be None.")

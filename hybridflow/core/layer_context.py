@@ -129,7 +129,7 @@ def _store() -> MutableMapping[Mark, _Added]:
     return _added_losses if trace is None else trace.added_losses
 
 
-def _keep(layer: Mark, value: Any, outermost: Mark) -> None:
+def _keep(layer: Mark, value: object, outermost: Mark) -> None:
     store = _store()
     before = store.get(layer)
     values = before.values if before is not None and before.outermost() is outermost else ()

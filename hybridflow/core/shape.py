@@ -95,7 +95,7 @@ class Shape(tuple[Any, ...]):
         return type(self)((*other, *self)) if isinstance(other, (tuple, list)) else NotImplemented
 
 
-def _are_numbers(*extents: Any) -> bool:
+def _are_numbers(*extents: object) -> bool:
     return all(isinstance(extent, int) for extent in extents)
 
 

@@ -149,7 +149,7 @@ class StringTensor(Tensor):
     def __index__(self) -> int:
         raise self._no_number("index")
 
-    def _to_extent(self, refusal: Any = None) -> Any:
+    def _to_extent(self, refusal: object = None) -> Any:
         raise self._no_number("index")
 
     def to_device(self, device: str, /, *, stream: object = None) -> Tensor:
@@ -242,7 +242,7 @@ def _parts(x: StringTensor) -> tuple[tuple[str, ...], tuple[Tensor, ...]] | None
 pytree.nodes[StringTensor] = pytree.Node(_parts, of_codes)
 
 
-def as_bytes(value: Any, stage: str) -> bytes:
+def as_bytes(value: object, stage: str) -> bytes:
     """A text of Python as bytes.  Raises ArgumentTypeError for anything else."""
     if isinstance(value, bytes):
         return bytes(value)
@@ -253,7 +253,7 @@ def as_bytes(value: Any, stage: str) -> bytes:
     raise ArgumentTypeError(stage, f"{value!r:.60} is a {type(value).__name__} and no text.")
 
 
-def array_of_texts(value: Any, stage: str) -> np.ndarray:
+def array_of_texts(value: object, stage: str) -> np.ndarray:
     """Texts, nested lists or arrays of them as an array of bytes of our own.  Raises ArgumentTypeError for anything
     else, and ArgumentError for ragged lists."""
     if isinstance(value, (str, bytes)):
@@ -277,7 +277,7 @@ def _array_of_list(value: Any, stage: str) -> np.ndarray:
     return result.reshape(shape)
 
 
-def _nested_shape(value: Any, stage: str, depth: int = 0) -> tuple[int, ...]:
+def _nested_shape(value: object, stage: str, depth: int = 0) -> tuple[int, ...]:
     if isinstance(value, (StringTensor, np.ndarray)):
         return tuple(value.shape)
     if not isinstance(value, (list, tuple)):
@@ -292,7 +292,7 @@ def _nested_shape(value: Any, stage: str, depth: int = 0) -> tuple[int, ...]:
     return (len(value), *shapes.pop())
 
 
-def holds_texts(value: Any) -> bool:
+def holds_texts(value: object) -> bool:
     """Whether a value is a text of Python or NumPy, or a nested list or array of such."""
     for _ in range(MAX_AXES):  # no further, for a list may contain itself
         if not isinstance(value, (list, tuple)) or not value:
@@ -305,7 +305,7 @@ def holds_texts(value: Any) -> bool:
     return isinstance(value, (str, bytes, StringTensor))
 
 
-def as_strings(value: Any, stage: str, dtype: Any = None) -> StringTensor:
+def as_strings(value: object, stage: str, dtype: object = None) -> StringTensor:
     """A value as a tensor of texts.  Raises ArgumentTypeError, or DTypeError for tensors of numbers."""
     if isinstance(value, StringTensor):
         return value

@@ -29,7 +29,7 @@ class _Write:
 
     __slots__ = ("after", "before", "variable")
 
-    def __init__(self, variable: Transactional, before: Any) -> None:
+    def __init__(self, variable: Transactional, before: object) -> None:
         self.variable, self.before, self.after = variable, before, before
 
 

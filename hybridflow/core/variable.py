@@ -118,7 +118,7 @@ class Variable(Operators):
         self._narrows = self._sums_replicas = False
         self._makers = ()
 
-    def _rule(self, regularizer: Any, constraint: Any, narrows: bool = False) -> Variable:
+    def _rule(self, regularizer: object, constraint: object, narrows: bool = False) -> Variable:
         """Say once, before anyone else has the variable, what the loss adds for it, what updates make it satisfy, and
         whether layers with mixed precision compute with it in their dtype.  Returns the variable."""
         self._regularizer, self._constraint, self._narrows = regularizer, constraint, narrows
@@ -271,7 +271,7 @@ class Variable(Operators):
         """
         return self._read().numpy()
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
         return self._read().__array__(dtype, copy)
 
     def __dlpack__(self, **options: Any) -> Any:

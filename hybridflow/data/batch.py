@@ -112,12 +112,12 @@ class PaddedBatch(Node):
         return batches(self.source.cardinality(), self.size, self.drop_remainder)
 
 
-def is_shape(value: Any) -> bool:
+def is_shape(value: object) -> bool:
     """Whether a value is the shape of one leaf: a sequence of ints and Nones."""
     return isinstance(value, (list, tuple)) and all(e is None or isinstance(e, (int, np.integer)) for e in value)
 
 
-def per_leaf(value: Any, structure: pytree.Structure, is_leaf: Callable[[Any], bool]) -> list[Any]:
+def per_leaf(value: object, structure: pytree.Structure, is_leaf: Callable[[Any], bool]) -> list[Any]:
     """What is given for each leaf of a structure; None stands for None everywhere.  Raises ArgumentError."""
     if value is None:
         return [None] * structure.leaves
@@ -153,7 +153,7 @@ def is_number(value: Any) -> bool:
     return value is None or np.ndim(value) == 0
 
 
-def padded(leaves: list[Any], shape: Sequence[int | None] | None, value: Any) -> Any:
+def padded(leaves: list[Any], shape: Sequence[int | None] | None, value: object) -> Any:
     """Tensors of one rank in a batch, filled up with ``value``, 0 for None.
 
     Raises ShapeError for a shape that is too small.
@@ -178,7 +178,7 @@ def padded(leaves: list[Any], shape: Sequence[int | None] | None, value: Any) ->
     return leaf_of(out)
 
 
-def _nothing(leaf: Any) -> Any:
+def _nothing(leaf: object) -> Any:
     """What leaves are filled up with where nobody says: 0, or the empty text."""
     return nothing_of(leaf) if is_text(leaf) else 0
 

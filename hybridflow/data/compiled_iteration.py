@@ -60,7 +60,7 @@ class Elements:
         return pytree.unflatten(self.structure, outcome)
 
 
-def _type(spec: Any) -> TensorType:
+def _type(spec: object) -> TensorType:
     if not isinstance(spec, TensorSpec):
         raise TraceError("Dataset", f"its elements hold {spec!r}, which compiled functions have no values for.")
     if any(n is None for n in spec.shape):
@@ -116,7 +116,7 @@ class ElementIterations(IterationSpace):
     def next_index(self, index: Any) -> Any:
         return self._take_next(index[1] + 1 if self.counted is not None else index[1])
 
-    def _take_next(self, count: Any) -> tuple[Any, ...]:
+    def _take_next(self, count: object) -> tuple[Any, ...]:
         call_in_order(self._take, [self._number], [])
         flag, *tensors = call_in_order(self._answer, [self._number], [_FLAG, *self._known.types])
         return flag, count, *tensors

@@ -66,7 +66,7 @@ def mapped(function: Callable[[Any], Any], element: Any) -> Any:
     return pytree.unflatten(structure, [function(leaf) for leaf in leaves])
 
 
-def size_of(element: Any) -> int:
+def size_of(element: object) -> int:
     """The bytes of the tensors of an element."""
     leaves = [element] if type(element) is Tensor else pytree.flatten(element)[0]
     return sum([int(leaf.size) * leaf.dtype.itemsize for leaf in leaves if isinstance(leaf, Tensor)])

@@ -111,7 +111,7 @@ def _finish(file: Any) -> None:
     os.fsync(file.fileno())
 
 
-def _described(work: Callable[[Any], Any], content: Any, path: str) -> None:
+def _described(work: Callable[[Any], Any], content: object, path: str) -> None:
     """Do what may find the disk full; then the error says what was being done."""
     try:
         work(content)

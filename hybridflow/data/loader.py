@@ -204,7 +204,7 @@ class DataLoader:
         return Pool(self.num_workers, context, _begin, (self.dataset, self.collate_fn, self.worker_init_fn))
 
     def _submitted(
-        self, workers: Pool | concurrent.futures.ThreadPoolExecutor, indices: Any
+        self, workers: Pool | concurrent.futures.ThreadPoolExecutor, indices: object
     ) -> concurrent.futures.Future[Any]:
         if not isinstance(workers, Pool):
             return workers.submit(_fetched, self.dataset, indices, self.collate_fn)
@@ -277,7 +277,7 @@ def _collated(samples: list[Any], path: str) -> Any:
     return samples
 
 
-def _is_array(value: Any) -> bool:
+def _is_array(value: object) -> bool:
     return isinstance(value, (bool, int, float, np.generic, np.ndarray, Tensor)) or hasattr(value, "__array__")
 
 
@@ -295,7 +295,7 @@ def _check_alike(samples: list[Any], path: str, what: str, of: Callable[[Any], A
             raise _unlike(path, number, what, wanted, kind)
 
 
-def _unlike(path: str, number: int, what: str, wanted: Any, actual: Any) -> ShapeError:
+def _unlike(path: str, number: int, what: str, wanted: object, actual: object) -> ShapeError:
     part = f"the parts sample{path}" if path else "the samples"
     return ShapeError(
         "DataLoader",
@@ -304,7 +304,7 @@ def _unlike(path: str, number: int, what: str, wanted: Any, actual: Any) -> Shap
     )
 
 
-def _converted(sample: Any) -> Any:
+def _converted(sample: object) -> Any:
     """A sample alone, with tensors for arrays."""
     if isinstance(sample, Mapping):
         return {key: _converted(part) for key, part in sample.items()}
@@ -333,7 +333,7 @@ def _fetched(dataset: Any, indices: Any, collate: Callable[[Any], Any]) -> Any:
 _there: dict[str, Any] = {}  # in a worker process: what it works with
 
 
-def _begin(number: int, dataset: Any, collate: Any, init: Callable[[int], Any] | None) -> None:
+def _begin(number: int, dataset: object, collate: object, init: Callable[[int], Any] | None) -> None:
     _there.update(dataset=dataset, collate=collate)
     if init is not None:
         try:
@@ -343,17 +343,17 @@ def _begin(number: int, dataset: Any, collate: Any, init: Callable[[int], Any] |
             _there["failure"] = error
 
 
-def _fetched_there(indices: Any) -> Any:
+def _fetched_there(indices: object) -> Any:
     if "failure" in _there:
         raise _there["failure"]
     return _as_arrays(_fetched(_there["dataset"], indices, _there["collate"]))
 
 
-def _as_arrays(value: Any) -> Any:
+def _as_arrays(value: object) -> Any:
     return _exchanged(value, Tensor, lambda tensor: Sent(tensor.numpy()))
 
 
-def _as_tensors(value: Any) -> Any:
+def _as_tensors(value: object) -> Any:
     return _exchanged(value, Sent, lambda sent: asarray(sent.array))
 
 
@@ -367,5 +367,5 @@ def _exchanged(value: Any, kind: type, change: Callable[[Any], Any]) -> Any:
     return type(value)(_exchanged(part, kind, change) for part in value) if type(value) in (list, tuple) else value
 
 
-def _integer(name: str, value: Any, least: int = 1) -> int:
+def _integer(name: str, value: object, least: int = 1) -> int:
     return integer(name, value, "DataLoader", least)

@@ -93,7 +93,7 @@ class PipelineIterator:
     state_fields: ClassVar[tuple[str, ...]] = ()  # those that the class adds
     _all_state_fields: ClassVar[tuple[str, ...] | None] = None  # None where nothing is declared
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         if "state_fields" in vars(cls):
             cls._all_state_fields = (*cls.state_fields, *(cls._all_state_fields or ()))

@@ -65,7 +65,7 @@ def is_text(value: Any) -> bool:
     return kind is StringTensor or isinstance(value, (str, bytes)) or (kind is np.ndarray and value.dtype.hasobject)
 
 
-def text_of(value: Any, stage: str) -> Any:
+def text_of(value: object, stage: str) -> Any:
     """A text, an array or nested list of texts as a leaf; None for what holds no texts.
 
     Raises ArgumentTypeError for an array of objects of which some are no texts, or of both kinds.
@@ -110,7 +110,7 @@ def spec_of_text(leaf: Any) -> TextSpec | TensorSpec:
     return TextSpec(leaf.shape, _kind(leaf.flat[0]) if leaf.size else "str")
 
 
-def _kind(text: Any) -> str:
+def _kind(text: object) -> str:
     """What a text is, which may be one of a class of its own, by name; of another object its class's."""
     return next((name for name, kind in KINDS.items() if isinstance(text, kind)), type(text).__name__)
 
@@ -149,7 +149,7 @@ def joined(arrays: Any) -> np.ndarray:
     return np.concatenate(arrays).view(arrays[0].dtype)
 
 
-def nothing_of(leaf: Any) -> str | bytes:
+def nothing_of(leaf: object) -> str | bytes:
     """The empty text of the kind that a leaf holds."""
     return b"" if type(leaf) is StringTensor else KINDS[str(spec_of_text(leaf).dtype)]()
 

@@ -264,7 +264,7 @@ class ParallelMapRun(Stepwise):
                 return True
             yield from results(islice(elements, _UNWATCHED), self.function, self.text)
 
-    def _together(self, elements: Any, calls: int) -> Elements:
+    def _together(self, elements: object, calls: int) -> Elements:
         crew = _Crew(elements, self, calls)
         threads = []
         surplus = len(self.pending) - 2 * calls  # restored ones that nobody made room for

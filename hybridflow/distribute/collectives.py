@@ -59,13 +59,13 @@ def _one_axis(stage: str, axis: AxisNames) -> MeshAxis:
     return axes[0]
 
 
-def _each(stage: str, value: Any, collective: Callable[[Tensor], Any]) -> Any:
+def _each(stage: str, value: object, collective: Callable[[Tensor], Any]) -> Any:
     leaves, structure = pytree.flatten(value)
     return pytree.unflatten(structure, [collective(as_tensor(leaf, stage)) for leaf in leaves])
 
 
 @entered
-def all_reduce(value: Any, reduce: str = "sum", axis: AxisNames = None) -> Any:
+def all_reduce(value: object, reduce: str = "sum", axis: AxisNames = None) -> Any:
     """The sum of the values of all replicas, or another reduction, the same for each of them.
 
     Values are added by one tree that depends on the number of replicas alone. Over several axes they are reduced along
@@ -98,7 +98,7 @@ def all_reduce(value: Any, reduce: str = "sum", axis: AxisNames = None) -> Any:
 
 
 @entered
-def all_gather(value: Any, axis: AxisNames = None, along: int = 0) -> Any:
+def all_gather(value: object, axis: AxisNames = None, along: int = 0) -> Any:
     """The values of all replicas behind each other, the same for each of them.
 
     Args:
@@ -127,7 +127,7 @@ def all_gather(value: Any, axis: AxisNames = None, along: int = 0) -> Any:
 
 
 @entered
-def reduce_scatter(value: Any, reduce: str = "sum", axis: AxisNames = None, along: int = 0) -> Any:
+def reduce_scatter(value: object, reduce: str = "sum", axis: AxisNames = None, along: int = 0) -> Any:
     """The sum or mean of the values of all replicas, of which each has the part of its number.
 
     Args:
@@ -155,7 +155,7 @@ def reduce_scatter(value: Any, reduce: str = "sum", axis: AxisNames = None, alon
 
 
 @entered
-def all_to_all(value: Any, axis: AxisNames = None, split: int = 0, concat: int = 0) -> Any:
+def all_to_all(value: object, axis: AxisNames = None, split: int = 0, concat: int = 0) -> Any:
     """Each replica cuts its value into parts, one for each replica, and puts those that it is given behind each other.
 
     Args:
@@ -185,7 +185,7 @@ def all_to_all(value: Any, axis: AxisNames = None, split: int = 0, concat: int =
 
 
 @entered
-def broadcast(value: Any, source: int = 0, axis: AxisNames = None) -> Any:
+def broadcast(value: object, source: int = 0, axis: AxisNames = None) -> Any:
     """The value of one replica, for all of them.
 
     Args:
@@ -210,7 +210,7 @@ def broadcast(value: Any, source: int = 0, axis: AxisNames = None) -> Any:
 
 
 @entered
-def permute(value: Any, pairs: Iterable[tuple[int, int]], axis: AxisNames = None) -> Any:
+def permute(value: object, pairs: Iterable[tuple[int, int]], axis: AxisNames = None) -> Any:
     """Values that go from some replicas to others.
 
     Args:

@@ -120,7 +120,7 @@ class P(tuple[Any, ...]):
 
     __slots__ = ()
 
-    def __new__(cls, *parts: Any) -> P:
+    def __new__(cls, *parts: object) -> P:
         for part in parts:
             for name in part if isinstance(part, tuple) else (part,):
                 if name is not None and not isinstance(name, str):

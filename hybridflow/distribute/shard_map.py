@@ -24,7 +24,7 @@ _STAGE = "shard_map"
 
 @entered
 def shard_map(
-    f: Callable[..., Any] | None = None, /, *, mesh: Mesh, in_specs: Any, out_specs: Any
+    f: Callable[..., Any] | None = None, /, *, mesh: Mesh, in_specs: object, out_specs: object
 ) -> Callable[..., Any]:
     """Run a function for each replica of a mesh, on its parts of the arguments.
 
@@ -63,7 +63,7 @@ def shard_map(
         raise ArgumentTypeError(_STAGE, f"{f!r:.60} is no function; the function comes first.")
 
     @functools.wraps(f)
-    def sharded(*args: Any) -> Any:
+    def sharded(*args: object) -> Any:
         leaves, structure = pytree.flatten(args)
         specs = _spread(mesh, in_specs, args, "in_specs", "the arguments")
         values = [as_tensor(x, _STAGE) if is_value(x) else x for x in leaves]
@@ -76,7 +76,12 @@ class _Call:
     """One call: a loop over replicas for each axis of the mesh, the outermost first."""
 
     def __init__(
-        self, function: Callable[..., Any], mesh: Mesh, structure: pytree.Structure, specs: Sequence[P], out_specs: Any
+        self,
+        function: Callable[..., Any],
+        mesh: Mesh,
+        structure: pytree.Structure,
+        specs: Sequence[P],
+        out_specs: object,
     ) -> None:
         self._function, self._mesh, self._structure = function, mesh, structure
         self._specs, self._out_specs = specs, out_specs
@@ -140,7 +145,7 @@ class _Call:
         return result
 
 
-def _spread(mesh: Mesh, specs: Any, value: Any, name: str, path: str) -> list[P]:
+def _spread(mesh: Mesh, specs: object, value: object, name: str, path: str) -> list[P]:
     """The spec of each leaf.  Raises ArgumentTypeError for what is no spec, or nested otherwise than the value."""
     if isinstance(specs, NamedSharding):
         if specs.mesh != mesh:

@@ -57,7 +57,7 @@ def _of_replicas(replicas: int) -> type[PerReplica]:
     return type("PerReplica", (PerReplica,), {"__doc__": PerReplica.__doc__, "replicas": replicas})
 
 
-def _values(stacked: Any, axis: MeshAxis) -> PerReplica:
+def _values(stacked: object, axis: MeshAxis) -> PerReplica:
     return PerReplica(stacked) if axis.share is None else _of_replicas(axis.size)(stacked)
 
 
@@ -259,7 +259,7 @@ class MirroredStrategy:
         <Tensor f32[4] cpu> [1. 1. 1. 1.]
         """
 
-        def one(leaf: Any) -> Any:
+        def one(leaf: object) -> Any:
             if not isinstance(leaf, PerReplica):
                 raise ArgumentTypeError("gather", f"the value is {leaf!r:.60}. Expected what strategy.run returns.")
             x, along = as_tensor(leaf.stacked, "gather"), self._axis_of("gather", [leaf])
@@ -387,11 +387,11 @@ class DistributedDataset:
         return len(self._dataset)  # type: ignore[arg-type]
 
 
-def _flatten(value: Any) -> tuple[list[Any], pytree.Structure]:
+def _flatten(value: object) -> tuple[list[Any], pytree.Structure]:
     """Leaves and structure, a PerReplica being a leaf."""
     whole: set[int] = set()
 
-    def visit(part: Any) -> None:
+    def visit(part: object) -> None:
         if isinstance(part, PerReplica):
             whole.add(id(part))
         elif pytree.is_container(part):
@@ -402,7 +402,7 @@ def _flatten(value: Any) -> tuple[list[Any], pytree.Structure]:
     return pytree.flatten(value, whole)
 
 
-def _map(function: Callable[[Any], Any], value: Any) -> Any:
+def _map(function: Callable[[Any], Any], value: object) -> Any:
     leaves, structure = _flatten(value)
     return pytree.unflatten(structure, [function(leaf) for leaf in leaves])
 

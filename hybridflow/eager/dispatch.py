@@ -48,7 +48,7 @@ def apply(op: Any, *inputs: Tensor, **attributes: Any) -> Any:
     return out
 
 
-def _on_strings(op: Any, inputs: tuple[Tensor, ...], attributes: Mapping[str, Any]) -> Any:
+def _on_strings(op: object, inputs: tuple[Tensor, ...], attributes: Mapping[str, Any]) -> Any:
     return _string_ops().apply(apply, op, inputs, attributes)
 
 

@@ -86,7 +86,7 @@ def make_python() -> None:
     natives.clear()
 
 
-def try_unary(op: OpDef, x: Any) -> Tensor | None:
+def try_unary(op: OpDef, x: object) -> Tensor | None:
     """The short way for one tensor while nothing records: None when there is none for this op and this type."""
     native = natives.get(op)
     if native is not None:
@@ -103,7 +103,7 @@ def try_unary(op: OpDef, x: Any) -> Tensor | None:
     return wrap(out if type(out) is np.ndarray else np.asarray(out))
 
 
-def try_binary(op: OpDef, x: Any, y: Any) -> Tensor | None:
+def try_binary(op: OpDef, x: object, y: object) -> Tensor | None:
     """The short way for two tensors of one dtype, or a tensor and a Python number, while nothing records.
 
     None when there is none for this op and these types, or when the long way has an error to explain.

@@ -125,7 +125,7 @@ class OperatorCall(PublicOp):
             raise
 
 
-def yields_to(operand: Any) -> bool:
+def yields_to(operand: object) -> bool:
     """Whether an operand says, as NumPy has it, that its own operators are the ones: a sparse or ragged tensor does."""
     kind = type(operand)
     return getattr(kind, "__array_ufunc__", kind) is None

@@ -74,10 +74,10 @@ joins: list[Any] = []
 """What puts texts together, element by element: ``strings`` adds it, which lies above."""
 
 
-def _join(x: Any, y: Any) -> Any:
+def _join(x: object, y: object) -> Any:
     return joins[0]([x, y])
 
 
-def operands(stage: str, *values: Any) -> list[Any]:
+def operands(stage: str, *values: object) -> list[Any]:
     """Operands of which some are texts, as texts: Python's and NumPy's too."""
     return [as_strings(value, stage) for value in values]

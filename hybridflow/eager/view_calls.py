@@ -71,7 +71,7 @@ def _view(array: Any, sources: Mapping[int, Any]) -> View | None:
     return None
 
 
-def _constant(array: Any) -> View | None:
+def _constant(array: object) -> View | None:
     """The elements in a copy that nobody changes."""
     if type(array) is not np.ndarray or array.nbytes > _MOST_BYTES:
         return None

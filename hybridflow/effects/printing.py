@@ -59,7 +59,7 @@ def print(*values: Any, sep: str = " ", end: str = "\n", output_stream: Any = No
         _later(RuntimeValues([sep, end, *values], unwrapped=True), write)
 
 
-def print_later(*values: Any, sep: Any = None, end: Any = None, **options: Any) -> None:
+def print_later(*values: Any, sep: object = None, end: object = None, **options: Any) -> None:
     """Python's ``print`` in a function that is traced."""
 
     def write(values: Sequence[Any]) -> None:

@@ -39,7 +39,7 @@ Tensors = Sequence[Tensor]
 
 
 @entered
-def py_function(func: Callable[..., Any], inp: Any, Tout: Any, name: str | None = None) -> Any:
+def py_function(func: Callable[..., Any], inp: object, Tout: object, name: str | None = None) -> Any:
     """Call a Python function at each run of a compiled program, in program order, with concrete tensors.
 
     The function may do anything. Its exceptions pass through the compiled function unchanged. It is differentiable: a
@@ -83,7 +83,7 @@ def py_function(func: Callable[..., Any], inp: Any, Tout: Any, name: str | None 
 
 @entered
 def numpy_function(
-    func: Callable[..., Any], inp: Any, Tout: Any, stateful: bool = True, name: str | None = None
+    func: Callable[..., Any], inp: object, Tout: object, stateful: bool = True, name: str | None = None
 ) -> Any:
     """Call a Python function of NumPy arrays each time the code runs; it has no derivative.
 
@@ -184,7 +184,7 @@ class _Wanted(NamedTuple):
             )
         return [self._one(name, k, value) for k, value in enumerate(returned)]
 
-    def _one(self, name: str, k: int, value: Any) -> Tensor:
+    def _one(self, name: str, k: int, value: object) -> Tensor:
         what, dtype, shape = f"{name} returned", self.dtypes[k], self.shapes[k]
         which = "" if self.is_single else f" as result {k}"
         if is_string(dtype) and holds_texts(value):
@@ -205,7 +205,7 @@ class _Wanted(NamedTuple):
         return tensor
 
 
-def _dtype(part: Any) -> Any:
+def _dtype(part: object) -> Any:
     return getattr(part, "dtype", part)
 
 
@@ -232,7 +232,7 @@ def _coded(func: Callable[..., Any], inputs: Tensors) -> tuple[Callable[..., Any
     return with_texts, [trace_codes(x) if isinstance(x, StringTensor) else x for x in inputs]
 
 
-def _shape(part: Any) -> tuple[Any, ...] | None:
+def _shape(part: object) -> tuple[Any, ...] | None:
     shape = getattr(part, "shape", None)
     return tuple(shape) if isinstance(shape, (tuple, list)) and hasattr(part, "dtype") else None
 
@@ -241,7 +241,7 @@ def _is_known(shape: tuple[Any, ...] | None) -> bool:
     return shape is not None and not any(extent is None or isinstance(extent, str) for extent in shape)
 
 
-def _on_arrays(func: Callable[..., Any], wanted: _Wanted, named: Any) -> Callable[..., Any]:
+def _on_arrays(func: Callable[..., Any], wanted: _Wanted, named: object) -> Callable[..., Any]:
     """What a program calls for ``func``: with arrays, and outside of whatever surrounds the program."""
 
     def call(*arrays: np.ndarray) -> Any:
@@ -254,7 +254,7 @@ def _on_arrays(func: Callable[..., Any], wanted: _Wanted, named: Any) -> Callabl
 
 
 def _shapeless(
-    named: Any, func: Callable[..., Any], inputs: Tensors, wanted: _Wanted, is_differentiable: bool = False
+    named: object, func: Callable[..., Any], inputs: Tensors, wanted: _Wanted, is_differentiable: bool = False
 ) -> list[Tensor]:
     """The results of ``func`` in the program that is traced, whose shapes are said later: by ``set_shape``."""
     trace: Any = current.trace

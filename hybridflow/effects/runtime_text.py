@@ -48,16 +48,16 @@ class RuntimeText:
     __slots__ = ("_make", "_values", "_where")
     is_weak = is_python = False  # no number: who asks that does not want to know its letters
 
-    def __init__(self, make: Callable[..., str], *values: Any) -> None:
+    def __init__(self, make: Callable[..., str], *values: object) -> None:
         self._make, self._values, self._where = make, values, user_location(2)
 
-    def __add__(self, other: Any) -> RuntimeText:
+    def __add__(self, other: object) -> RuntimeText:
         return RuntimeText(operator.add, self, other) if isinstance(other, (str, RuntimeText)) else NotImplemented
 
-    def __radd__(self, other: Any) -> RuntimeText:
+    def __radd__(self, other: object) -> RuntimeText:
         return RuntimeText(operator.add, other, self) if isinstance(other, str) else NotImplemented
 
-    def __mod__(self, other: Any) -> RuntimeText:
+    def __mod__(self, other: object) -> RuntimeText:
         return RuntimeText(operator.mod, self, other)
 
     def __str__(self) -> str:
@@ -83,7 +83,7 @@ class RuntimeText:
         values: list[Any] = pytree.unflatten(structure, [self._number(leaf) for leaf in leaves])
         return self._make(*values)
 
-    def _number(self, leaf: Any) -> Any:
+    def _number(self, leaf: object) -> Any:
         if type(leaf) is Dim:
             return int(leaf)
         if isinstance(leaf, OpenFloat):
@@ -111,7 +111,7 @@ def _of_letters(name: str) -> Callable[..., Any]:
     return lambda self, *args: getattr(self.decided(), name)(*map(_decided, args))
 
 
-def _decided(value: Any) -> Any:
+def _decided(value: object) -> Any:
     return value.decided() if isinstance(value, RuntimeText) else value
 
 
@@ -146,7 +146,7 @@ class RuntimeValues:
         result: list[Any] = pytree.unflatten(self._structure, [leaf(arrays) for leaf in self._leaves])
         return result
 
-    def _leaf(self, leaf: Any) -> Fill:
+    def _leaf(self, leaf: object) -> Fill:
         if isinstance(leaf, SymbolicTensor):
             return self._operand(leaf, _filling(leaf))
         if isinstance(leaf, Variable):
@@ -201,7 +201,7 @@ class RuntimeValues:
         return lambda arrays: make(*inner.filled(arrays[begin:end]))
 
 
-def is_runtime_value(value: Any) -> bool:
+def is_runtime_value(value: object) -> bool:
     """Whether something of what a value shows is not known before the program runs."""
     if isinstance(value, (SymbolicTensor, RuntimeText, Variable, Choice)) or type(value) is Dim:
         return True
@@ -228,7 +228,7 @@ class _Formatted:
 
     __slots__ = ("_formatted", "_repr", "_str")
 
-    def __init__(self, shown: str, formatted: Any, text: str | None = None) -> None:
+    def __init__(self, shown: str, formatted: object, text: str | None = None) -> None:
         self._repr, self._formatted, self._str = shown, formatted, shown if text is None else text
 
     def __repr__(self) -> str:
@@ -261,7 +261,7 @@ def text_of(make: Callable[..., str], *args: Any, **named: Any) -> Any:
     return RuntimeText(lambda *xs: make(*xs[:count], **dict(zip(named, xs[count:]))), *args, *named.values())
 
 
-def _asks_at_runtime(value: Any) -> bool:
+def _asks_at_runtime(value: object) -> bool:
     return now().trace is not None and is_runtime_value(value)
 
 

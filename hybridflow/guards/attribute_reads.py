@@ -306,7 +306,7 @@ def _note_in_c(
     if slot is None or not (is_stored or (isinstance(value, type) and not in_dict)):
         return
 
-    def again(owner: Any) -> Any:
+    def again(owner: object) -> Any:
         try:
             return get(owner, name)
         except AttributeError:

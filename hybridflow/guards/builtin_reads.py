@@ -80,7 +80,7 @@ def get_item(recording: GuardBuilder, value: Any, key: Any) -> Any:
     return item
 
 
-def get_attribute(recording: GuardBuilder, value: object, name: str, *default: Any) -> Any:
+def get_attribute(recording: GuardBuilder, value: object, name: str, *default: object) -> Any:
     """``getattr``, noted."""
     if type(name) is not str:
         return getattr(value, name, *default)
@@ -191,7 +191,7 @@ def _note_length(recording: GuardBuilder, value: object) -> None:
     before_operator(recording, value, "__len__")
 
 
-def _vars(recording: GuardBuilder, *args: Any) -> dict[str, Any]:
+def _vars(recording: GuardBuilder, *args: object) -> dict[str, Any]:
     if args:
         return get_attribute(recording, args[0], "__dict__")
     raise TraceError(recording.name, "vars() without an argument cannot be used here. Use locals().")
@@ -220,7 +220,7 @@ def _note_next(recording: GuardBuilder, iterator: object) -> None:
     before_operator(recording, iterator, "__next__")
 
 
-def iterate(recording: GuardBuilder, value: Any, depth: int = 0) -> None:
+def iterate(recording: GuardBuilder, value: object, depth: int = 0) -> None:
     """Note what iterating over a value reads, and over the containers in it, ``depth`` levels down."""
     if is_plain(value) or _is_asked_later(value):
         return

@@ -184,7 +184,7 @@ def _look_up(owner: Any, key: Any) -> tuple[Any, bool]:
         return MISSING, True
 
 
-def _get(recording: GuardBuilder, owner: Any, f: Callable[..., Any], key: Any, default: Any = None) -> Any:
+def _get(recording: GuardBuilder, owner: object, f: Callable[..., Any], key: object, default: object = None) -> Any:
     """``mapping.get``: one entry, or its absence."""
     recording.note(_note_entry, owner, key)
     return f(key, default)
@@ -209,7 +209,7 @@ def _format(recording: GuardBuilder, f: Any, /, *args: Any, **named: Any) -> Any
     return Consuming(recording, f)(*args, **named)
 
 
-def _read_fields(recording: GuardBuilder, text: str, args: Sequence[Any], named: Any) -> None:
+def _read_fields(recording: GuardBuilder, text: str, args: Sequence[Any], named: object) -> None:
     number = 0
     for _, field, specification, _ in string.Formatter().parse(text):
         if field is None:

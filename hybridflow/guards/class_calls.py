@@ -61,7 +61,7 @@ def _as_it_is(f: object) -> Any:
     return f
 
 
-def _type_of(recording: GuardBuilder, *args: Any) -> Any:
+def _type_of(recording: GuardBuilder, *args: object) -> Any:
     if len(args) == 1:
         recording.note(note_class, args[0])
     return type(*args)

@@ -60,7 +60,7 @@ def unknown(recording: GuardBuilder, f: Any) -> Any:
     return Consuming(recording, f)
 
 
-def _check_conditional(f: Any, module: str, calls: str) -> None:
+def _check_conditional(f: object, module: str, calls: str) -> None:
     """Raise ConcretizationError for what changes a state of the process, or of a generator, that eager code would leave
     alone where the condition does not hold, and would change at each iteration."""
     modules = module, type(getattr(f, "__self__", None)).__module__

@@ -92,7 +92,7 @@ ATOMS = frozenset(
 )
 
 
-def check_of(value: Any) -> tuple[str, Any]:
+def check_of(value: object) -> tuple[str, Any]:
     """The check of a ``Step``, and what it expects, by which a value is recognised."""
     kind = type(value)
     if kind is int or kind is float:
@@ -118,7 +118,7 @@ class Equal:
 
     ``is_settled`` (of other predicates, too): whether the answer is always the same for the very same value."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self._kind, self._text = type(value), repr(value)
         self.is_settled = type(value) is not fractions.Fraction  # whose fields can be set
 
@@ -129,7 +129,7 @@ class Equal:
 class SameBits:
     """Whether a value has the type and the bits of another one."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self._bits = bits_of(value)
         held = value.dtype if isinstance(value, np.generic) else value
         self.is_settled = not isinstance(held, np.dtype) or (held.isbuiltin > 0 and not held.hasobject)
@@ -199,7 +199,7 @@ class ArrayType:
 class SameItems:
     """Whether a container holds the very items that it held, in their order: for long ones, and those without order."""
 
-    def __init__(self, container: Any) -> None:
+    def __init__(self, container: object) -> None:
         self._items = items_of(container)
         self.is_settled = type(container) is tuple
 
@@ -219,7 +219,7 @@ def keys_of(container: Any) -> list[Any]:
     return list(container if base is None or base is kind else base.__iter__(container))
 
 
-def items_of(container: Any) -> list[Any]:
+def items_of(container: object) -> list[Any]:
     """What a container holds, in its order; a mapping's keys and values."""
     kind = type(container)
     if not issubclass(kind, (dict, types.MappingProxyType)):
@@ -252,7 +252,7 @@ def _same(a: Any, b: Any) -> bool:
 class SameResult:
     """Whether calling a function again gives what it gave: for what is read in ways that no guard can repeat."""
 
-    def __init__(self, function: Callable[..., Any], value: Any) -> None:
+    def __init__(self, function: Callable[..., Any], value: object) -> None:
         self._function = function
         self._check, self._expected = check_of(value)
 

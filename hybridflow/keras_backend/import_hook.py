@@ -136,7 +136,7 @@ def _know_symbolic_extents(module: ModuleType) -> None:
 
     known: Callable[[Any], Any] = module.standardize_shape
 
-    def standardize_shape(shape: Any) -> Any:
+    def standardize_shape(shape: object) -> Any:
         if isinstance(shape, (tuple, list)):
             shape = tuple(None if isinstance(extent, Dim) else extent for extent in shape)
         return known(shape)

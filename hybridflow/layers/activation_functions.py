@@ -66,7 +66,7 @@ _BY_NAME: dict[str, Any] = {
 }
 
 
-def activation(identifier: Any) -> Callable[[Any], Any]:
+def activation(identifier: object) -> Callable[[Any], Any]:
     """The function that is meant: by name, itself, or ``linear`` for None.
 
     Raises ArgumentError for an unknown name, ArgumentTypeError for what cannot be called.

@@ -186,7 +186,7 @@ class MultiHeadAttention(Layer, one_tensor=True):
         """Keys or values ``[batch, heads, others, numbers]`` for each head of the query."""
         return x
 
-    def _near(self, steps: Any, others: Any) -> list[Any]:
+    def _near(self, steps: object, others: object) -> list[Any]:
         """A mask, or none, of what lies within reach."""
         return []
 
@@ -268,7 +268,7 @@ class GroupQueryAttention(MultiHeadAttention, one_tensor=True):
     def _shared(self, x: Any) -> Any:
         return repeat(x, self.num_heads // self.num_key_value_heads, axis=1)
 
-    def _near(self, steps: Any, others: Any) -> list[Any]:
+    def _near(self, steps: object, others: object) -> list[Any]:
         if self.sliding_window is None:
             return []
         apart = subtract(expand_dims(arange(steps), axis=1), expand_dims(arange(others), axis=0))

@@ -127,7 +127,7 @@ class Cell(Layer, one_tensor=True):
         of_inputs = dropout_mask(self, self.dropout, (batch, self.kernel.shape[0]), training)
         of_states = dropout_mask(self, self.recurrent_dropout, (batch, self.units), training)
 
-        def project(inputs: Any) -> Any:
+        def project(inputs: object) -> Any:
             check_last_extent(self, inputs, self.kernel.shape[0])
             return self._projected(inputs if of_inputs is None else inputs * of_inputs)
 
@@ -142,7 +142,7 @@ class Cell(Layer, one_tensor=True):
         out = contract(inputs, self.kernel)
         return out if self.bias is None else out + self.bias
 
-    def _step(self, projected: Any, seen: Any, states: Any) -> tuple[Any, list[Any]]:
+    def _step(self, projected: object, seen: object, states: object) -> tuple[Any, list[Any]]:
         """For subclasses: output and new states, from the projected input, the first state less what is dropped of it,
         and the states."""
         raise NotImplementedError(f"{type(self).__name__} has to define _step(self, projected, seen, states)")
@@ -175,7 +175,7 @@ class SimpleRNNCell(Cell):
     _gates = 1
 
     def __init__(
-        self, units: int, activation: Any = "tanh", use_bias: bool = True, *arguments: Any, **options: Any
+        self, units: int, activation: object = "tanh", use_bias: bool = True, *arguments: Any, **options: Any
     ) -> None:
         super().__init__(units, activation, use_bias, *arguments, **options)
 
@@ -188,8 +188,8 @@ class _Gated(Cell):
     def __init__(
         self,
         units: int,
-        activation: Any = "tanh",
-        recurrent_activation: Any = "sigmoid",
+        activation: object = "tanh",
+        recurrent_activation: object = "sigmoid",
         use_bias: bool = True,
         *arguments: Any,
         **options: Any,
@@ -229,12 +229,12 @@ class LSTMCell(_Gated):
     def __init__(
         self,
         units: int,
-        activation: Any = "tanh",
-        recurrent_activation: Any = "sigmoid",
+        activation: object = "tanh",
+        recurrent_activation: object = "sigmoid",
         use_bias: bool = True,
-        kernel_initializer: Any = "glorot_uniform",
-        recurrent_initializer: Any = "orthogonal",
-        bias_initializer: Any = "zeros",
+        kernel_initializer: object = "glorot_uniform",
+        recurrent_initializer: object = "orthogonal",
+        bias_initializer: object = "zeros",
         unit_forget_bias: bool = True,
         *arguments: Any,
         **options: Any,
@@ -293,8 +293,8 @@ class GRUCell(_Gated):
     def __init__(
         self,
         units: int,
-        activation: Any = "tanh",
-        recurrent_activation: Any = "sigmoid",
+        activation: object = "tanh",
+        recurrent_activation: object = "sigmoid",
         use_bias: bool = True,
         *arguments: Any,
         reset_after: bool = True,
@@ -416,18 +416,18 @@ class StackedRNNCells(Layer, one_tensor=True):
 # What recurrent layers ask of cells, those of users too
 
 
-def check_cell(cell: Any, layer: Layer) -> None:
+def check_cell(cell: object, layer: Layer) -> None:
     """Raise ArgumentError unless it has what makes a cell."""
     if not callable(cell) or not hasattr(cell, "state_size"):
         raise ArgumentError(layer.name, f"{cell!r:.60} is no cell: it needs call(inputs, states) and state_size.")
 
 
-def takes_vectors(cell: Any) -> bool:
+def takes_vectors(cell: object) -> bool:
     """Whether it is known that its inputs are [batch, features], as those of the cells here are."""
     return isinstance(cell, Cell) or (isinstance(cell, StackedRNNCells) and takes_vectors(cell.cells[0]))
 
 
-def build_cell(cell: Any, shape: Any) -> None:
+def build_cell(cell: object, shape: object) -> None:
     """Make the weights of a cell for inputs of one step."""
     if isinstance(cell, Layer) and not cell.built:
         cell.build(shape)
@@ -442,11 +442,11 @@ def prepared(cell: Any, batch: Any, training: bool | None) -> tuple[Project, Ste
     return _same, cell
 
 
-def _same(inputs: Any) -> Any:
+def _same(inputs: object) -> Any:
     return inputs
 
 
-def output_size(cell: Any) -> int:
+def output_size(cell: object) -> int:
     """The last extent of a cell's output."""
     return output_shape(cell)[-1]
 

@@ -33,7 +33,7 @@ class _Convolution(WindowLayer):
         use_bias: bool,
         _bias: tuple[Any, Any, Any],
         _paddings: tuple[str, ...] = (),
-        **options: Any,
+        **options: object,
     ) -> None:
         super().__init__(data_format, **options)
         self.kernel_size, self.strides = self._each(kernel_size, "kernel_size"), self._each(strides, "strides")
@@ -94,7 +94,7 @@ class _Filters(_Convolution, one_tensor=True):
         activity_regularizer: Identifier = None,
         kernel_constraint: Identifier = None,
         bias_constraint: Identifier = None,
-        **options: Any,
+        **options: object,
     ) -> None:
         bias = bias_initializer, bias_regularizer, bias_constraint
         super().__init__(
@@ -388,7 +388,7 @@ class Conv3DTranspose(_Transposed):
         strides: PerAxis = 1,
         padding: str = "valid",
         data_format: str | None = None,
-        output_padding: Any = None,
+        output_padding: object = None,
         *arguments: Any,
         **options: Any,
     ) -> None:
@@ -535,7 +535,7 @@ class _Separable(_Convolution, one_tensor=True):
         depthwise_constraint: Identifier = None,
         pointwise_constraint: Identifier = None,
         bias_constraint: Identifier = None,
-        **options: Any,
+        **options: object,
     ) -> None:
         bias = bias_initializer, bias_regularizer, bias_constraint
         super().__init__(

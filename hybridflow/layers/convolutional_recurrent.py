@@ -60,7 +60,7 @@ class ConvLSTMCell(WindowLayer, one_tensor=True):
         dropout: float = 0.0,
         recurrent_dropout: float = 0.0,
         seed: int | None = None,
-        **options: Any,
+        **options: object,
     ) -> None:
         self._places = places
         super().__init__(data_format, **options)
@@ -149,7 +149,7 @@ class ConvLSTMCell(WindowLayer, one_tensor=True):
 
         return project, step
 
-    def _with_bias(self, out: Any) -> Any:
+    def _with_bias(self, out: object) -> Any:
         if self.bias is None:
             return out
         last = self.data_format == "channels_last"

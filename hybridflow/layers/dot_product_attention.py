@@ -29,7 +29,7 @@ class _Attention(Layer):
         self.use_scale, self.dropout, self.seed = bool(use_scale), float(dropout), seed
         self.generator = None if seed is None else random.Generator(seed)
 
-    def _check(self, inputs: Any) -> None:
+    def _check(self, inputs: object) -> None:
         if not isinstance(inputs, (list, tuple)) or len(inputs) not in (2, 3):
             raise ArgumentError(self.name, "the layer takes a list of query and value, and key if that is another one.")
         for x in inputs:
@@ -134,7 +134,7 @@ class Attention(_Attention):
         score_mode: str = "dot",
         dropout: float = 0.0,
         seed: int | None = None,
-        **options: Any,
+        **options: object,
     ) -> None:
         super().__init__(use_scale, dropout, seed, **options)
         if score_mode not in ("dot", "concat"):
@@ -169,7 +169,9 @@ class AdditiveAttention(_Attention):
     (2, 3, 4)
     """
 
-    def __init__(self, use_scale: bool = True, dropout: float = 0.0, seed: int | None = None, **options: Any) -> None:
+    def __init__(
+        self, use_scale: bool = True, dropout: float = 0.0, seed: int | None = None, **options: object
+    ) -> None:
         super().__init__(use_scale, dropout, seed, **options)
 
     def build(self, input_shape: Any) -> None:

@@ -121,7 +121,7 @@ _global = Policy("float32")
 
 
 @entered
-def set_global_policy(policy: Any) -> None:
+def set_global_policy(policy: object) -> None:
     """Set the dtype policy of layers that are made from now on without a ``dtype``.
 
     Args:
@@ -154,7 +154,7 @@ def global_policy() -> Policy:
     return _global
 
 
-def as_policy(policy: Any) -> Policy:
+def as_policy(policy: object) -> Policy:
     """A policy, or the one that a name, a dtype, or the description of one means."""
     if isinstance(policy, Policy):
         return policy

@@ -93,7 +93,7 @@ class EinsumDense(Layer, one_tensor=True):
         behind = self._parts[2].endswith("...")
         return shape + [1] * (len(input_shape) - len(self._parts[0].replace("...", ""))) * behind
 
-    def _extents(self, spec: str, shape: Any) -> dict[str, Any]:
+    def _extents(self, spec: str, shape: object) -> dict[str, Any]:
         letters = spec.replace("...", "")
         if not isinstance(shape, tuple) or len(shape) < len(letters) or (spec == letters and len(shape) > len(letters)):
             raise ShapeError(

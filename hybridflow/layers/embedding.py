@@ -75,7 +75,7 @@ class Embedding(Layer, one_tensor=True):
         first = {} if self._first is None else {"initializer": self._start}
         self.embeddings = self._weight("embeddings", (self.input_dim, self.output_dim), autocast=False, **first)
 
-    def _start(self, shape: Any, dtype: DTypeLike) -> Any:
+    def _start(self, shape: object, dtype: DTypeLike) -> Any:
         """The vectors to start with, as an initializer."""
         if self._first.shape != shape:
             raise ShapeError(self.name, f"the weights are {self._first.type}; they must have the shape {shape}.")

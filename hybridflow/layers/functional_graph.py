@@ -30,7 +30,7 @@ from hybridflow.tracing.trace import Trace
 
 
 def _binary(name: str, reflected: bool) -> Callable[[Symbol, Any], Any]:
-    def apply(self: Symbol, other: Any) -> Any:
+    def apply(self: Symbol, other: object) -> Any:
         if isinstance(other, Symbol):
             return Operation(name)(self, other)
         return Operation(name, other=other, reflected=reflected)(self)
@@ -48,7 +48,7 @@ for _name in ("neg", "abs"):
     setattr(Symbol, f"__{_name}__", lambda self, name=_name: Operation(name)(self))
 
 
-def _named(dtype: Any) -> Any:
+def _named(dtype: object) -> Any:
     """The name of a dtype that a policy's description has, as Keras writes it."""
     if isinstance(dtype, dict) or (isinstance(dtype, str) and dtype.startswith("mixed_")):
         return as_policy(dtype).compute_dtype
@@ -68,7 +68,7 @@ class Operation(Layer):
     def _kind_name(self) -> str:
         return self.operation
 
-    def _converted(self, value: Any) -> Any:
+    def _converted(self, value: object) -> Any:
         return value
 
     def call(self, x: Any, y: Any = None) -> Any:
@@ -211,7 +211,7 @@ def _with_met_extents(types: dict[int, TensorType]) -> dict[int, TensorType]:
     that are, or complains then."""
     first: dict[int, Dim] = {}
 
-    def met(axis: int, extent: Any) -> Any:
+    def met(axis: int, extent: object) -> Any:
         return first.setdefault(axis, extent) if isinstance(extent, Dim) else extent
 
     return {
@@ -250,7 +250,7 @@ def connected(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return call.result()
 
 
-def _open_extent(value: Any, refusal: Any) -> Dim:
+def _open_extent(value: object, refusal: object) -> Dim:
     """A size that is found where there are data, as an extent that nobody knows."""
     return Dim(f"found_{next(_numbers)}")
 
@@ -262,7 +262,7 @@ def _argument(trace: Trace, kind: TensorType, name: str) -> Any:
     return trace.argument(kind, name)
 
 
-def build_for(layer: Layer, *args: Any) -> None:
+def build_for(layer: Layer, *args: object) -> None:
     """Let a layer, and those in it, make their weights for arguments like these.  Nothing is calculated."""
     trace = Trace(layer.name, may_create_variables=True)
     leaves, structure = pytree.flatten(args)
@@ -283,7 +283,7 @@ def symbols_of(shape: Any, dtype: DTypeLike) -> Any:
     return Input(shape[1:], shape[0], dtype)
 
 
-def _type_of(value: Any) -> TensorType | None:
+def _type_of(value: object) -> TensorType | None:
     """The type of a tensor, of what stands for one, or of an array; None for anything else."""
     if isinstance(value, (Symbol, Tensor)):
         return value.type
@@ -296,7 +296,7 @@ def _word(name: str) -> str:
     return "".join(letter if letter.isalnum() else "_" for letter in name)
 
 
-def shape_for(layer: Layer, input_shape: Any) -> Any:
+def shape_for(layer: Layer, input_shape: object) -> Any:
     """The shape of what a layer makes of inputs of a shape.  It stays unbuilt, and no random number is drawn."""
     source = global_generator()
     before = source.state.numpy().copy()

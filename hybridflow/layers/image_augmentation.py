@@ -287,7 +287,7 @@ class RandomRotation(_Moved):
     [[1.0, 3.0], [0.0, 2.0]]
     """
 
-    def __init__(self, factor: Any, *args: Any, **options: Any) -> None:
+    def __init__(self, factor: object, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.factor = self._factor("factor", factor)
 
@@ -299,7 +299,7 @@ class RandomRotation(_Moved):
 class _ByBoth(_Moved):
     """With a factor for rows, and one for columns."""
 
-    def __init__(self, height_factor: Any, width_factor: Any, *args: Any, **options: Any) -> None:
+    def __init__(self, height_factor: object, width_factor: object, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.height_factor = self._factor("height_factor", height_factor)
         self.width_factor = None if width_factor is None else self._factor("width_factor", width_factor)
@@ -341,7 +341,7 @@ class RandomZoom(_ByBoth):
     <Tensor f32[] cpu> 4.0
     """
 
-    def __init__(self, height_factor: Any, width_factor: Any = None, *args: Any, **options: Any) -> None:
+    def __init__(self, height_factor: object, width_factor: object = None, *args: Any, **options: Any) -> None:
         super().__init__(height_factor, width_factor, *args, **options)
 
     def places(self, y: Any, z: Any, x: Any) -> tuple[Any, Any]:

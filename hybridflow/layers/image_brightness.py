@@ -73,7 +73,7 @@ class RandomContrast(_Light, one_tensor=True):
     """
 
     def __init__(
-        self, factor: Any, value_range: tuple[float, float] = (0, 255), seed: int | None = None, **options: Any
+        self, factor: object, value_range: tuple[float, float] = (0, 255), seed: int | None = None, **options: object
     ) -> None:
         super().__init__(factor, value_range, seed, **options)
         lower, upper = factor if isinstance(factor, (tuple, list)) else (factor, factor)

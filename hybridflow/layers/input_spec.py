@@ -125,11 +125,11 @@ class InputSpec:
         return f"InputSpec({', '.join(f'{name}={value}' for name, value in said.items() if value not in (None, {}))})"
 
 
-def _fits(wanted: Any, extent: Any) -> bool:
+def _fits(wanted: object, extent: object) -> bool:
     return wanted is None or not isinstance(extent, int) or extent == wanted
 
 
-def check_inputs(specs: Any, inputs: Any, layer: str) -> None:
+def check_inputs(specs: object, inputs: object, layer: str) -> None:
     """Raise ShapeError, which names the layer, where inputs are not what their specs say."""
     wanted: Sequence[Any] = specs if isinstance(specs, (list, tuple)) else [specs]
     if isinstance(inputs, dict) and all(spec is not None and spec.name in inputs for spec in wanted):

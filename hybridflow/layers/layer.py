@@ -114,7 +114,7 @@ class Layer(Module, Configured):
     _settled_name: str | None = None  # among the layers of a model, see ``naming``
     _without_variables = frozenset(("_calls", "_label", "_mark"))  # attributes in which none are looked for
 
-    def __init_subclass__(cls, one_tensor: bool | None = None, **options: Any) -> None:
+    def __init_subclass__(cls, one_tensor: bool | None = None, **options: object) -> None:
         """``one_tensor``: whether ``call`` takes one tensor first, and no list or dict of them.  It goes with ``call``:
         a subclass that defines another one says it anew."""
         super().__init_subclass__(**options)
@@ -310,7 +310,7 @@ class Layer(Module, Configured):
             value = as_tensor(one, self.name)
             layer_context.add_loss(self._mark, value if value.ndim == 0 else total(value))
 
-    def _regularize(self, result: Any) -> None:
+    def _regularize(self, result: object) -> None:
         """Add what the regularizer of results makes of them, for each sample."""
         for one in pytree.flatten(result)[0]:
             if isinstance(one, Tensor):
@@ -344,7 +344,7 @@ class Layer(Module, Configured):
         """
         return Symbol.shape_for(self, input_shape)
 
-    def _converted(self, value: Any) -> Any:
+    def _converted(self, value: object) -> Any:
         if isinstance(value, (Tensor, Variable)):
             return self._cast(value)
         if dialect.is_tensorflow and self._one_tensor and type(value) is list and value and _are_arrays(value):
@@ -362,7 +362,7 @@ class Layer(Module, Configured):
         if self._one_tensor and inputs:
             self._check_tensor(inputs[0], "the layer takes one tensor")
 
-    def _check_tensor(self, value: Any, wanted: str) -> None:
+    def _check_tensor(self, value: object, wanted: str) -> None:
         """Raise ArgumentTypeError, which says what is ``wanted``, unless a value is a tensor, or will be one."""
         if not isinstance(value, (Tensor, Variable, Symbol)):
             raise ArgumentTypeError(self.name, f"the input is {_what_is(value)}; {wanted}.")
@@ -434,13 +434,13 @@ class Layer(Module, Configured):
         variable._makers = around if around[-1:] == (self._label,) else (*around, self._label)
         return variable._rule(regularizers.get(regularizer), constraints.get(constraint), autocast)
 
-    def _settle(self, weight: str, initializer: Any, regularizer: Any = None, constraint: Any = None) -> None:
+    def _settle(self, weight: str, initializer: object, regularizer: object = None, constraint: object = None) -> None:
         """Keep a subclass's arguments for a weight, as ``kernel_initializer`` and so on."""
         setattr(self, f"{weight}_initializer", initializers.get(initializer))
         setattr(self, f"{weight}_regularizer", regularizers.get(regularizer))
         setattr(self, f"{weight}_constraint", constraints.get(constraint))
 
-    def _weight(self, weight: str, shape: Sequence[int], **options: Any) -> Variable:
+    def _weight(self, weight: str, shape: Sequence[int], **options: object) -> Variable:
         """A weight by the arguments that ``_settle`` keeps."""
         defaults = {kind: getattr(self, f"{weight}_{kind}") for kind in _OF_WEIGHTS}
         return self.add_weight(shape, **defaults | options)
@@ -463,7 +463,7 @@ class Layer(Module, Configured):
         added: list[Tensor] = layer_context.losses_of(marks)
         return added + [v.regularizer(v) for v in regularized]
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if type(value) is Variable and value.name is None:
             value.name = name
         object.__setattr__(self, name, value)
@@ -601,7 +601,7 @@ class Layer(Module, Configured):
 _OF_WEIGHTS = "initializer", "regularizer", "constraint"
 
 
-def _is_array(value: Any) -> bool:
+def _is_array(value: object) -> bool:
     return isinstance(value, (Tensor, Variable)) or (hasattr(value, "__array__") and getattr(value, "ndim", 0) > 0)
 
 
@@ -609,13 +609,13 @@ def _are_arrays(values: list[Any]) -> bool:
     return all(isinstance(value, np.ndarray) for value in values)
 
 
-def _is_numeric(value: Any) -> bool:
+def _is_numeric(value: object) -> bool:
     if isinstance(value, (bool, int, float)) or hasattr(value, "__array__") or hasattr(value, "__dlpack__"):
         return True
     return isinstance(value, (list, tuple)) and len(value) > 0 and _is_numeric(value[0])
 
 
-def _what_is(value: Any) -> str:
+def _what_is(value: object) -> str:
     """What a layer was given, for messages."""
     if isinstance(value, dict):
         return f"a dict with the keys {', '.join(map(repr, value))}" if value else "an empty dict"
@@ -627,7 +627,7 @@ def _what_is(value: Any) -> str:
     return "None" if value is None else f"{type(value).__name__}, {reprlib.repr(value)}"
 
 
-def shape_of(value: Any) -> Any:
+def shape_of(value: object) -> Any:
     """The shape of a tensor or symbol, None for extents that are not known; of nested ones, nested shapes."""
     if isinstance(value, (Tensor, Variable)):
         return known(value.shape)
@@ -638,7 +638,7 @@ def shape_of(value: Any) -> Any:
     return [shape_of(part) for part in value] if isinstance(value, (list, tuple)) else None
 
 
-def describe(value: Any) -> Any:
+def describe(value: object) -> Any:
     """A layer, an initializer... as its class's name and its configuration; what has none stays itself."""
     return description(value) if isinstance(value, Configured) else value
 
@@ -649,7 +649,7 @@ def check_rate(layer: Layer, name: str, rate: float) -> None:
         raise ArgumentError(layer.name, f"{name} is {rate!r}; it must be at least 0 and less than 1.")
 
 
-def as_layer(layer: Any) -> Any:
+def as_layer(layer: object) -> Any:
     """The layer that ``describe`` described, made of a class that there is; anything else is itself.
 
     Raises ArgumentError for an unknown name.

@@ -121,13 +121,13 @@ class IndexLookup(Layer):
 
     # What keys are
 
-    def _key(self, value: Any) -> Any:
+    def _key(self, value: object) -> Any:
         raise NotImplementedError
 
     def _token_of(self, key: Any) -> Any:
         raise NotImplementedError
 
-    def _as_keys(self, inputs: Any) -> Any:
+    def _as_keys(self, inputs: object) -> Any:
         raise NotImplementedError
 
     def _hash(self, key: Any) -> int:
@@ -292,7 +292,7 @@ class IndexLookup(Layer):
 
     # Calls
 
-    def _converted(self, value: Any) -> Any:
+    def _converted(self, value: object) -> Any:
         return value if value is None or isinstance(value, Symbol) else self._as_keys(value)
 
     def _depth(self) -> int:
@@ -411,7 +411,7 @@ class IndexLookup(Layer):
         return super().get_config() | config | {"vocabulary": words, "idf_weights": weights}
 
 
-def _rows(keys: Any) -> Iterable[list[Any]]:
+def _rows(keys: object) -> Iterable[list[Any]]:
     """The documents of a batch of keys."""
     if isinstance(keys, Ragged):
         splits, values = keys.row_splits.numpy(), np.asarray(keys.values).tolist()
@@ -450,9 +450,9 @@ class StringLookup(IndexLookup):
 
     def __init__(
         self, max_tokens: int | None = None, num_oov_indices: int = 1, mask_token: str | None = None,
-        oov_token: str | None = "[UNK]", vocabulary: Any = None, idf_weights: Any = None, invert: bool = False,
+        oov_token: str | None = "[UNK]", vocabulary: object = None, idf_weights: object = None, invert: bool = False,
         output_mode: str = "int", pad_to_max_tokens: bool = False, sparse: bool = False, encoding: str = "utf-8",
-        name: str | None = None, salt: Any = None, **options: Any,
+        name: str | None = None, salt: object = None, **options: object,
     ) -> None:  # fmt: skip
         self.encoding = encoding
         super().__init__(
@@ -460,7 +460,7 @@ class StringLookup(IndexLookup):
             pad_to_max_tokens, sparse, salt, name=name, **options,
         )  # fmt: skip
 
-    def _key(self, value: Any) -> bytes:
+    def _key(self, value: object) -> bytes:
         if isinstance(value, str):
             return value.encode(self.encoding, "surrogateescape")
         if isinstance(value, StringTensor):
@@ -475,7 +475,7 @@ class StringLookup(IndexLookup):
     def _read(self, line: str) -> str:
         return line
 
-    def _as_keys(self, inputs: Any) -> Any:
+    def _as_keys(self, inputs: object) -> Any:
         if isinstance(inputs, Ragged):
             return inputs
         if self.invert:
@@ -521,9 +521,9 @@ class IntegerLookup(IndexLookup):
 
     def __init__(
         self, max_tokens: int | None = None, num_oov_indices: int = 1, mask_token: int | None = None,
-        oov_token: int = -1, vocabulary: Any = None, vocabulary_dtype: str = "int64", idf_weights: Any = None,
+        oov_token: int = -1, vocabulary: object = None, vocabulary_dtype: str = "int64", idf_weights: object = None,
         invert: bool = False, output_mode: str = "int", sparse: bool = False, pad_to_max_tokens: bool = False,
-        name: str | None = None, salt: Any = None, **options: Any,
+        name: str | None = None, salt: object = None, **options: object,
     ) -> None:  # fmt: skip
         self.vocabulary_dtype = vocabulary_dtype
         super().__init__(
@@ -540,7 +540,7 @@ class IntegerLookup(IndexLookup):
     def _read(self, line: str) -> int:
         return int(line)
 
-    def _as_keys(self, inputs: Any) -> Any:
+    def _as_keys(self, inputs: object) -> Any:
         return inputs if isinstance(inputs, Ragged) else _as_numbers(inputs, self.name)
 
     def _hash(self, key: int) -> int:
@@ -552,7 +552,7 @@ class IntegerLookup(IndexLookup):
         return super().get_config() | {"vocabulary_dtype": self.vocabulary_dtype}
 
 
-def _as_numbers(inputs: Any, name: str) -> Any:
+def _as_numbers(inputs: object, name: str) -> Any:
     if holds_texts(inputs) or isinstance(inputs, StringTensor):
         raise ArgumentTypeError(name, "texts were given where numbers are looked up. Use StringLookup.")
     x = inputs._seen() if isinstance(inputs, Variable) else as_tensor(inputs, name)

@@ -26,7 +26,7 @@ class Merge(Layer):
     _fewest: int = 1
     _most: int | None = None
 
-    def _converted(self, value: Any) -> Any:
+    def _converted(self, value: object) -> Any:
         if not isinstance(value, (list, tuple)):
             raise ArgumentError(self.name, "the layer takes one list of inputs.")
         parts = [super(Merge, self)._converted(part) for part in value]

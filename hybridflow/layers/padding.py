@@ -14,7 +14,7 @@ from hybridflow.nn.image_resize import SAMPLERS, resized
 
 
 class _ZeroPadding(WindowLayer, one_tensor=True):
-    def __init__(self, padding: Any = 1, data_format: str | None = None, **options: Any) -> None:
+    def __init__(self, padding: object = 1, data_format: str | None = None, **options: object) -> None:
         super().__init__(data_format, **options)
         self.padding = self._pairs(padding, "padding")
 
@@ -81,7 +81,7 @@ class ZeroPadding3D(_ZeroPadding):
 
 
 class _Cropping(WindowLayer, one_tensor=True):
-    def __init__(self, cropping: Any, data_format: str | None = None, **options: Any) -> None:
+    def __init__(self, cropping: object, data_format: str | None = None, **options: object) -> None:
         super().__init__(data_format, **options)
         self.cropping = self._pairs(cropping, "cropping")
 
@@ -121,7 +121,7 @@ class Cropping1D(_Cropping):
 
     _places = 1
 
-    def __init__(self, cropping: Any = (1, 1), data_format: str | None = None, **options: Any) -> None:
+    def __init__(self, cropping: object = (1, 1), data_format: str | None = None, **options: object) -> None:
         super().__init__(cropping, data_format, **options)
 
 
@@ -139,7 +139,7 @@ class Cropping2D(_Cropping):
 
     _places = 2
 
-    def __init__(self, cropping: Any = ((0, 0), (0, 0)), data_format: str | None = None, **options: Any) -> None:
+    def __init__(self, cropping: object = ((0, 0), (0, 0)), data_format: str | None = None, **options: object) -> None:
         super().__init__(cropping, data_format, **options)
 
 
@@ -159,13 +159,13 @@ class Cropping3D(_Cropping):
     _places = 3
 
     def __init__(
-        self, cropping: Any = ((1, 1), (1, 1), (1, 1)), data_format: str | None = None, **options: Any
+        self, cropping: object = ((1, 1), (1, 1), (1, 1)), data_format: str | None = None, **options: object
     ) -> None:
         super().__init__(cropping, data_format, **options)
 
 
 class _UpSampling(WindowLayer, one_tensor=True):
-    def __init__(self, size: Any = 2, data_format: str | None = None, **options: Any) -> None:
+    def __init__(self, size: object = 2, data_format: str | None = None, **options: object) -> None:
         super().__init__(data_format, **options)
         self.size = self._each(size, "size")
 
@@ -219,7 +219,7 @@ class UpSampling2D(_UpSampling):
     _places = 2
 
     def __init__(
-        self, size: Any = (2, 2), data_format: str | None = None, interpolation: str = "nearest", **options: Any
+        self, size: object = (2, 2), data_format: str | None = None, interpolation: str = "nearest", **options: object
     ) -> None:
         super().__init__(size, data_format, **options)
         if interpolation not in SAMPLERS:

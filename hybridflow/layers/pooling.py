@@ -34,7 +34,7 @@ class _GlobalPooling(Layer):
         first = 1 if self.data_format == "channels_last" else 2
         return tuple(range(first, first + self._places))
 
-    def _check(self, inputs: Any) -> None:
+    def _check(self, inputs: object) -> None:
         check_ndim(self, inputs, self._places + 2)
 
 
@@ -196,7 +196,7 @@ class _Pooling(WindowLayer):
         strides: PerAxis | None = None,
         padding: str = "valid",
         data_format: str | None = None,
-        **options: Any,
+        **options: object,
     ) -> None:
         super().__init__(data_format, **options)
         self.pool_size = self._each(pool_size, "pool_size")

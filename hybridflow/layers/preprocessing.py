@@ -154,7 +154,7 @@ class Normalization(Layer, one_tensor=True):
         mean = astype(mean, inputs.dtype)
         return mean + inputs * deviation if self.invert else (inputs - mean) / deviation
 
-    def _filled(self, values: Any) -> Tensor:
+    def _filled(self, values: object) -> Tensor:
         """Numbers that were given, of the shape that broadcasts with inputs."""
         extents = [self._shape[axis] for axis in self._kept_axes(len(self._shape))]
         return asarray(np.broadcast_to(np.asarray(values, "f4"), extents).reshape(self._shape))
@@ -348,7 +348,7 @@ class RandomFlip(Layer, one_tensor=True):
         return inputs
 
 
-def _is_integer(data: Any) -> bool:
+def _is_integer(data: object) -> bool:
     """Whether data are one array, or nested lists of numbers, which are one: no iterable of batches."""
     if isinstance(data, (np.ndarray, Tensor, Variable)):
         return True

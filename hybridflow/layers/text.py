@@ -92,7 +92,7 @@ class TextVectorization(Layer):
             mask_token="", output_mode=mode, sparse=sparse, encoding=encoding,
         )  # fmt: skip
 
-    def _converted(self, value: Any) -> Any:
+    def _converted(self, value: object) -> Any:
         return value if value is None or isinstance(value, (Symbol, Ragged)) else as_strings(value, self.name)
 
     # The vocabulary
@@ -326,7 +326,7 @@ class Hashing(Layer):
             np.dtype(dtype) if isinstance(dtype, str) else int64 if self.output_mode == "int" else float32
         )
 
-    def _converted(self, value: Any) -> Any:
+    def _converted(self, value: object) -> Any:
         if value is None or isinstance(value, (Symbol, Ragged)):
             return value
         return as_strings(value, self.name) if holds_texts(value) else as_tensor(value, self.name)
@@ -402,7 +402,7 @@ class HashedCrossing(Layer):
         if self.num_bins < 1:
             raise ArgumentError(self.name, f"num_bins is {num_bins}. Expected at least 1.")
 
-    def _converted(self, value: Any) -> Any:
+    def _converted(self, value: object) -> Any:
         if not isinstance(value, (list, tuple)) or any(isinstance(part, Symbol) for part in value):
             return value
         return [as_strings(p, self.name) if holds_texts(p) else as_tensor(p, self.name) for p in value]

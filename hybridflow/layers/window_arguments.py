@@ -38,7 +38,7 @@ class WindowLayer(Layer):
     def _channel_axis(self) -> int:
         return -1 if self.data_format == "channels_last" else 1
 
-    def _check(self, inputs: Any) -> None:
+    def _check(self, inputs: object) -> None:
         check_ndim(self, inputs, self._places + 2)
 
     def _around(self, pairs: Any) -> list[tuple[int, int]]:
@@ -46,7 +46,7 @@ class WindowLayer(Layer):
         none = [(0, 0)]
         return [*none, *pairs, *none] if self.data_format == "channels_last" else [*none, *none, *pairs]
 
-    def _each(self, value: Any, what: str, least: int = 1) -> tuple[int, ...]:
+    def _each(self, value: object, what: str, least: int = 1) -> tuple[int, ...]:
         """One number for each axis of a place."""
         try:
             numbers = tuple(operator.index(v) for v in (value if isinstance(value, (tuple, list)) else (value,)))
@@ -78,7 +78,7 @@ class WindowLayer(Layer):
             )
         return result
 
-    def _padding(self, value: Any, *more: str) -> str:
+    def _padding(self, value: object, *more: str) -> str:
         kinds = ("valid", "same", *more)
         if not isinstance(value, str) or value.lower() not in kinds:
             raise ArgumentError(self.name, f"padding is {value!r}; it must be one of {', '.join(map(repr, kinds))}.")

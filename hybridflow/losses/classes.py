@@ -118,7 +118,7 @@ class Loss(Configured):
             losses = losses * weights
         return self._reduced(losses, weights, counted)
 
-    def _counted(self, labels: ArrayLike, losses: Any) -> Any:
+    def _counted(self, labels: ArrayLike, losses: object) -> Any:
         """1 where a loss counts in means and 0 where not, of the shape and dtype of the losses; None if all do."""
         return None
 

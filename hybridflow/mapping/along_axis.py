@@ -51,7 +51,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *arg
     return moveaxis(result, tuple(range(-len(inner), 0)), tuple(range(axis, axis + len(inner)))) if inner else result
 
 
-def as_result(value: Any) -> Tensor:
+def as_result(value: object) -> Tensor:
     if value is None:
         raise ArgumentTypeError("apply_along_axis", "the function returns None. Expected a tensor.")
     return as_tensor(value, "apply_along_axis")

@@ -13,7 +13,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError, AxisError, ShapeError
 
 
-def spread(stage: str, axes: Any, value: Any, name: str, path: str) -> list[Any]:
+def spread(stage: str, axes: object, value: object, name: str, path: str) -> list[Any]:
     """The axis of each leaf of ``value``, as ``axes`` (an int, None, or a tree of these) says.
 
     ``name`` is what the axes are called, ``path`` the value.  Raises ArgumentTypeError for axes that are nested
@@ -29,7 +29,7 @@ def spread(stage: str, axes: Any, value: Any, name: str, path: str) -> list[Any]
     return [axis for (own_path, a), (where, v) in pairs for axis in spread(stage, a, v, own_path, where)]
 
 
-def _alike(axes: Any, value: Any) -> bool:
+def _alike(axes: object, value: object) -> bool:
     """Whether two containers have the same entries; lists and tuples may stand for one another."""
     one, two = pytree.children(axes, ""), pytree.children(value, "")
     return len(one) == len(two) and [path for path, _ in one] == [path for path, _ in two]

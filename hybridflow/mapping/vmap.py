@@ -26,8 +26,8 @@ _RANDOM = ("different", "same", "error")
 @entered
 def vmap(
     function: Callable[..., Any],
-    in_axes: Any = 0,
-    out_axes: Any = 0,
+    in_axes: object = 0,
+    out_axes: object = 0,
     axis_size: int | None = None,
     randomness: str = "different",
 ) -> Callable[..., Any]:
@@ -85,7 +85,9 @@ def vmap(
 
 
 @entered
-def vectorized_map(fn: Callable[[Any], Any], elems: Any, fallback_to_while_loop: bool = True, warn: bool = True) -> Any:
+def vectorized_map(
+    fn: Callable[[Any], Any], elems: object, fallback_to_while_loop: bool = True, warn: bool = True
+) -> Any:
     """Vectorised map of a function over the slices of tensors along their first axes, all at once.
 
     What holds for ``hf.vmap`` holds here.
@@ -109,7 +111,13 @@ def vectorized_map(fn: Callable[[Any], Any], elems: Any, fallback_to_while_loop:
 
 
 def _mapped(
-    stage: str, function: Callable[..., Any], arguments: Any, axes: list[Any], out_axes: Any, size: Any, randomness: str
+    stage: str,
+    function: Callable[..., Any],
+    arguments: object,
+    axes: list[Any],
+    out_axes: object,
+    size: object,
+    randomness: str,
 ) -> Any:
     leaves, structure = pytree.flatten(arguments)
     paths = _paths(arguments)

@@ -264,7 +264,7 @@ class MeanMetricWrapper(Averaging):
     """
 
     def __init__(
-        self, fn: Callable[..., Any], name: str | None = None, dtype: DTypeLike | None = None, **kwargs: Any
+        self, fn: Callable[..., Any], name: str | None = None, dtype: DTypeLike | None = None, **kwargs: object
     ) -> None:
         super().__init__(name or getattr(fn, "__name__", None) or snake_case(type(fn).__name__), dtype)
         self._fn, self._fn_kwargs = fn, kwargs
@@ -344,7 +344,7 @@ def ratio(over: Tensor, under: Any) -> Tensor:
     return where(nothing, zeros_like(over), divide(over, where(nothing, 1.0, under)))
 
 
-def one_of(name: str, value: Any, allowed: Iterable[str], stage: str) -> str:
+def one_of(name: str, value: object, allowed: Iterable[str], stage: str) -> str:
     """The value, which must be one of these.  Raises ArgumentError."""
     if value not in tuple(allowed):
         raise ArgumentError(stage, f"{name} is {value!r}; it must be one of {', '.join(map(repr, allowed))}.")

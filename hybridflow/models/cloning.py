@@ -80,7 +80,7 @@ def clone_model(model: Any, clone_function: Callable[[Any], Any] | None = None) 
     return Functional.connect(config, layers, Functional)
 
 
-def _is_cloned(layer: Any) -> bool:
+def _is_cloned(layer: object) -> bool:
     return isinstance(layer, Layer) and not isinstance(layer, InputLayer)
 
 

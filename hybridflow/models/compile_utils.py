@@ -19,7 +19,7 @@ class CompiledLoss:
     ``loss`` is one for all outputs, or a list or dict with one for each, None where an output has none.
     """
 
-    def __init__(self, loss: Any, weights: Any = None) -> None:
+    def __init__(self, loss: object, weights: object = None) -> None:
         self.given, self.weights = loss, weights
         leaves, structure = pytree.flatten(loss)
         self._losses = pytree.unflatten(structure, [None if leaf is None else as_loss(leaf) for leaf in leaves])
@@ -54,7 +54,7 @@ class CompiledMetrics:
     the samples.
     """
 
-    def __init__(self, plain: Any, weighted: Any, loss: Any) -> None:
+    def __init__(self, plain: object, weighted: object, loss: object) -> None:
         self._given, self._weighted, self._loss = plain, weighted, loss
         self._objects: dict[str | None, list[tuple[str, Any, bool]]] = {}
         self._made: list[tuple[str, Any]] = []
@@ -82,7 +82,7 @@ class CompiledMetrics:
                 else:
                     metric.update_state(label, output)
 
-    def _make(self, name: str | None, outputs: Mapping[Any, Any], y: Any, p: Any) -> list[tuple[str, Any, bool]]:
+    def _make(self, name: str | None, outputs: Mapping[Any, Any], y: object, p: object) -> list[tuple[str, Any, bool]]:
         if current.trace is not None:
             current.trace.before_variable_creation()  # so the step is traced again, and finds what is made here
         loss = part_of(self._loss, name, outputs, "loss", whole=True)
@@ -153,7 +153,7 @@ class AllMetrics(metrics.Metric):
             metric.reset_state()
 
 
-def by_name(value: Any, names: Sequence[str] | None) -> dict[Any, Any]:
+def by_name(value: object, names: Sequence[str] | None) -> dict[Any, Any]:
     """Outputs by their names: keys of a dict, places in a list, None for one alone."""
     if isinstance(value, dict):
         return dict(value)
@@ -167,7 +167,7 @@ def by_name(value: Any, names: Sequence[str] | None) -> dict[Any, Any]:
 _DATA = "y", "sample_weight"  # which may hold more than there are outputs for
 
 
-def part_of(value: Any, name: Any, outputs: Mapping[Any, Any], what: str, whole: bool = False) -> Any:
+def part_of(value: object, name: object, outputs: Mapping[Any, Any], what: str, whole: bool = False) -> Any:
     """What belongs to an output: of a dict by its name, of a list by its place; ``whole`` things belong to each."""
     if name is None and isinstance(value, (list, tuple, dict)) and len(value) == 1:
         return next(iter(value.values() if isinstance(value, dict) else value))
@@ -189,13 +189,13 @@ def part_of(value: Any, name: Any, outputs: Mapping[Any, Any], what: str, whole:
     raise ArgumentError("fit", f"{what} is one for {len(outputs)} outputs; give a list or dict with one for each.")
 
 
-def as_loss(loss: Any) -> Any:
+def as_loss(loss: object) -> Any:
     """A loss that is called with labels, predictions and weights; of a function, the mean of what it returns."""
     function = losses.get(loss)
     return function if isinstance(function, losses.Loss) else losses.LossFunctionWrapper(function)
 
 
-def as_metric(description: Any, loss: Any, y: Any, p: Any) -> metrics.Metric:
+def as_metric(description: object, loss: object, y: object, p: object) -> metrics.Metric:
     """A metric.  "accuracy" and "crossentropy" are those of the kind of labels and predictions."""
     if isinstance(description, str) and description.lower() in ("accuracy", "acc"):
         return _KINDS_OF_ACCURACY[_kind(y, p)](description)
@@ -232,12 +232,12 @@ def _kind(y: Any, p: Any) -> str:
     return "one-hot"
 
 
-def _is_nested(value: Any) -> bool:
+def _is_nested(value: object) -> bool:
     """Whether metrics are given for each output of its own."""
     return isinstance(value, Mapping) or (
         isinstance(value, (list, tuple)) and any(isinstance(one, (list, tuple)) for one in value)
     )
 
 
-def _of(name: Any) -> str:
+def _of(name: object) -> str:
     return "" if name is None else f" of {name!r}"

@@ -41,7 +41,7 @@ class Functional(Model):
     [[1. 1. 1.]]
     """
 
-    def __init__(self, inputs: Any, outputs: Any, **options: Any) -> None:
+    def __init__(self, inputs: object, outputs: object, **options: object) -> None:
         super().__init__(**options)
         self.inputs, self._input_structure = self._symbols(inputs, "inputs")
         self.outputs, self._output_structure = self._symbols(outputs, "outputs")
@@ -60,7 +60,7 @@ class Functional(Model):
     layers: list[Layer] = []
     _without_variables = Model._without_variables | {"_graph", "_places", "_plan"}
 
-    def _cast(self, value: Any) -> Any:
+    def _cast(self, value: object) -> Any:
         return value if self._narrow is not None else super()._cast(value)  # each layer has a policy of its own
 
     @classmethod
@@ -68,7 +68,7 @@ class Functional(Model):
         """Whether instances are made of inputs and outputs, which subclasses may choose for themselves."""
         return {"inputs", "outputs"} <= set(inspect.signature(cls.__init__).parameters)
 
-    def _symbols(self, nested: Any, what: str) -> tuple[list[Symbol], Any]:
+    def _symbols(self, nested: object, what: str) -> tuple[list[Symbol], Any]:
         leaves, structure = pytree.flatten(nested)
         for leaf in leaves:
             if not isinstance(leaf, Symbol):
@@ -176,7 +176,7 @@ class Functional(Model):
             raise ArgumentError(self.name, f"there is no input {missing[0]!r}; inputs are {there}.")
         return [inputs[name] for name in self.input_names]
 
-    def _in_order(self, inputs: Any) -> list[Any]:
+    def _in_order(self, inputs: object) -> list[Any]:
         """The values of the inputs, of what is nested as they are, in the order of ``self.inputs``."""
         by_symbol = {id(symbol): value for symbol, value in self._nested(self.input, inputs, "inputs")}
         return [by_symbol[id(symbol)] for symbol in self.inputs]
@@ -229,7 +229,7 @@ class Functional(Model):
         numbers = {id(call): number for number, call in enumerate(self._graph)}
         places = {id(layer): place for place, layer in enumerate(self.layers)}
 
-        def told(value: Any) -> Any:
+        def told(value: object) -> Any:
             if isinstance(value, Symbol):
                 return {"symbol": [numbers[id(value.call)], value.index]}
             if isinstance(value, (list, tuple)):
@@ -265,7 +265,7 @@ class Functional(Model):
         """
         results: list[list[Symbol]] = []
 
-        def revived(value: Any) -> Any:
+        def revived(value: object) -> Any:
             if not isinstance(value, dict):
                 return value
             kind, part = next(iter(value.items()))
@@ -300,7 +300,7 @@ def _unique(names: list[str]) -> list[str]:
     return result
 
 
-def fitting(value: Any, symbol: Symbol, model: str) -> Any:
+def fitting(value: object, symbol: Symbol, model: str) -> Any:
     """The value of an input as a tensor, with a last axis of extent 1 where it lacks that, or without one.
 
     A sparse tensor becomes a whole one.  Raises ArgumentError for another shape than that of the input.

@@ -71,7 +71,7 @@ _OLD_CLASSES = {
 _MAX_DEPTH = 64
 
 
-def is_keras(config: Any) -> bool:
+def is_keras(config: object) -> bool:
     """Whether a parsed JSON text is a model's configuration of Keras's."""
     return isinstance(config, Mapping) and config.get("class_name") in _MODELS and "config" in config
 
@@ -97,7 +97,7 @@ def _model(description: Mapping[str, Any], objects: dict[str, Any], depth: int) 
     return _functional(config, objects, depth)
 
 
-def _of(config: Any, key: str) -> Any:
+def _of(config: object, key: str) -> Any:
     if not isinstance(config, Mapping) or key not in config:
         raise ArgumentError(_STAGE, f"a part of it lacks {key!r}.")
     return config[key]
@@ -129,7 +129,7 @@ def _input(description: Mapping[str, Any], shape: Sequence[Any]) -> Symbol:
     return Input(tuple(shape[1:]), shape[0], _dtype(config.get("dtype")), name)
 
 
-def _dtype(name: Any) -> Any:
+def _dtype(name: object) -> Any:
     """A dtype, or a policy, which Keras 3 writes as an object."""
     if isinstance(name, Mapping):
         inner = name.get("config")
@@ -193,7 +193,7 @@ def _argument_names(kind: type) -> set[str]:
 _OF_CELLS = "strides", "padding", "data_format", "dilation_rate", "reset_after", "unroll"
 
 
-def _argument(value: Any, objects: dict[str, Any], depth: int) -> Any:
+def _argument(value: object, objects: dict[str, Any], depth: int) -> Any:
     if isinstance(value, list):
         parts = [_argument(part, objects, depth) for part in value]
         return parts if any(isinstance(part, (Layer, Mapping)) for part in parts) else tuple(parts)
@@ -271,12 +271,12 @@ def _of_node(node: Any, nodes: Mapping[tuple[str, int], Any]) -> tuple[list[Any]
     return [symbols[0] if len(symbols) == 1 else symbols], {k: v for k, v in kwargs.items() if _is_told(k, v)}
 
 
-def _is_told(key: str, value: Any) -> bool:
+def _is_told(key: str, value: object) -> bool:
     """Whether an argument of a call says something: masks and training modes that are None do not."""
     return not (value is None and key in ("mask", "training", "initial_state", "attention_mask"))
 
 
-def _tensors(value: Any, nodes: Mapping[tuple[str, int], Any]) -> Any:
+def _tensors(value: object, nodes: Mapping[tuple[str, int], Any]) -> Any:
     if isinstance(value, list):
         return [_tensors(part, nodes) for part in value]
     if not isinstance(value, Mapping):
@@ -288,7 +288,7 @@ def _tensors(value: Any, nodes: Mapping[tuple[str, int], Any]) -> Any:
     return {key: _tensors(part, nodes) for key, part in value.items()}
 
 
-def _symbol(history: Any, nodes: Mapping[tuple[str, int], Any]) -> Any:
+def _symbol(history: object, nodes: Mapping[tuple[str, int], Any]) -> Any:
     if not isinstance(history, (list, tuple)) or len(history) < 3:
         raise ArgumentError(_STAGE, f"{history!r:.60} is no result of a layer.")
     name, number, place = history[:3]

@@ -99,7 +99,7 @@ def _configured(value: Configured) -> dict[str, Any]:
     return _object(f"keras.{room}", kind.__name__, config)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if value is None or isinstance(value, (bool, str)) or type(value) in (int, float):
         return value
     if isinstance(value, (list, tuple)):
@@ -158,7 +158,7 @@ def _graph(model: Functional) -> dict[str, Any]:
     def symbol(value: Symbol) -> list[Any]:
         return [*places[id(value.call)], value.index]
 
-    def argument(value: Any) -> Any:
+    def argument(value: object) -> Any:
         if isinstance(value, Symbol):
             config = {"shape": list(value.shape), "dtype": value.dtype.name, "keras_history": symbol(value)}
             return {"class_name": "__keras_tensor__", "config": config}

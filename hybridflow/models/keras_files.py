@@ -216,7 +216,7 @@ def _compile(model: Model, training: Mapping[str, Any], objects: Mapping[str, An
         warnings.warn(f"{model.name} is not compiled, as it was in Keras: {error}", stacklevel=4)
 
 
-def _described(value: Any, known: Mapping[str, Any]) -> Any:
+def _described(value: object, known: Mapping[str, Any]) -> Any:
     """A part of what ``compile`` was given, without what Keras adds to descriptions."""
     if isinstance(value, list):
         return [_described(part, known) for part in value]

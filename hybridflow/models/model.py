@@ -335,7 +335,7 @@ def _empty_of_graph(kind: type[Model]) -> Model:
     return result
 
 
-def _shapes(symbols: Any) -> Any:
+def _shapes(symbols: object) -> Any:
     """The shapes of nested symbols."""
     leaves, structure = pytree.flatten(symbols)
     return pytree.unflatten(structure, [symbol.shape for symbol in leaves])

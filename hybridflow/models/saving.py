@@ -20,7 +20,7 @@ from hybridflow.models.serialization import from_text, to_text
 _VERSION = 1
 
 
-def save_model(model: Any, filepath: str | os.PathLike[str], overwrite: bool = True) -> None:
+def save_model(model: object, filepath: str | os.PathLike[str], overwrite: bool = True) -> None:
     """Save a model in one file: its configuration, its weights, what ``compile`` was given, and the optimizer's state.
 
     The file is in the safetensors format, whose metadata hold the rest as JSON; ``hf.models.load_model`` reads it.

@@ -34,7 +34,7 @@ class Sequential(Model):
 
     layers: list[Callable[..., Any]] = []  # each has a list of its own
 
-    def __init__(self, layers: Iterable[Callable[..., Any]] = (), **options: Any) -> None:
+    def __init__(self, layers: Iterable[Callable[..., Any]] = (), **options: object) -> None:
         super().__init__(**options)
         self.layers = []
         self._start: Symbol | None = None
@@ -115,7 +115,7 @@ class Sequential(Model):
         """The symbol of the output.  Raises ArgumentError where there is no input."""
         return self._ends[-1] if self._ends else super().output
 
-    def _cast(self, value: Any) -> Any:
+    def _cast(self, value: object) -> Any:
         return value if self._narrow is not None else super()._cast(value)  # each layer has a policy of its own
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:

@@ -59,7 +59,7 @@ def from_text(text: str, stage: str, objects: Mapping[str, Any] | None = None) -
             raise ArgumentError(stage, "the configuration is nested too deep.") from None
 
 
-def _plain(value: Any, stage: str) -> Any:
+def _plain(value: object, stage: str) -> Any:
     if isinstance(value, (bool, str, type(None))):
         return value
     if isinstance(value, (int, float)) and type(value) in _PLAIN:
@@ -73,7 +73,7 @@ def _plain(value: Any, stage: str) -> Any:
     return _tagged(value, stage)
 
 
-def _tagged(value: Any, stage: str) -> Any:
+def _tagged(value: object, stage: str) -> Any:
     if isinstance(value, tuple):
         return {"$tuple": [_plain(part, stage) for part in value]}
     if isinstance(value, slice):
@@ -95,7 +95,7 @@ def _tagged(value: Any, stage: str) -> Any:
     raise ArgumentTypeError(stage, f"{value!r:.80} is part of the configuration, and cannot be written into a file.")
 
 
-def _created(value: Any, stage: str, objects: Mapping[str, Any]) -> Any:
+def _created(value: object, stage: str, objects: Mapping[str, Any]) -> Any:
     if isinstance(value, list):
         return [_created(part, stage, objects) for part in value]
     if not isinstance(value, dict):

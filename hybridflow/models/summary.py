@@ -38,7 +38,7 @@ def table(model: Any, line_length: int | None = None, expand_nested: bool = Fals
     )
 
 
-def _rows(model: Any, expand_nested: bool, depth: int) -> list[tuple[str, str, str]]:
+def _rows(model: object, expand_nested: bool, depth: int) -> list[tuple[str, str, str]]:
     rows = []
     for layer, shape in layers_and_shapes(model):
         kind = type(layer).__name__ if isinstance(layer, Layer) else "function"
@@ -81,7 +81,7 @@ def _traced(layers: Sequence[Any], shape: tuple[Any, ...]) -> list[Any]:
     return ends
 
 
-def _shape(result: Any) -> str:
+def _shape(result: object) -> str:
     if isinstance(result, Symbol):
         return str(result.shape)
     parts = result.values() if isinstance(result, dict) else result if isinstance(result, (list, tuple)) else ()

@@ -303,7 +303,7 @@ class Trainer(_Base):
             results.update(result if isinstance(result, dict) else {metric.name: result})
         return results
 
-    def _logs(self, x: Any, y: Any, y_pred: Any, sample_weight: Any, loss: Any) -> dict[str, Any]:
+    def _logs(self, x: object, y: object, y_pred: object, sample_weight: object, loss: object) -> dict[str, Any]:
         self._settings.tracker.update_state(_of_whole_batch(loss), sample_weight=_samples(x))
         return self.compute_metrics(x, y, y_pred, sample_weight)
 
@@ -465,7 +465,7 @@ class Trainer(_Base):
             told.on_train_batch_end(number, logs)  # of a last group that is not whole
         return None if logs is None else floats(logs)
 
-    def _validation(self, data: Any, batch_size: int | None, steps: int | None) -> Feed | None:
+    def _validation(self, data: object, batch_size: int | None, steps: int | None) -> Feed | None:
         if data is None:
             return None
         if isinstance(data, Batch) or (isinstance(data, (tuple, list)) and len(data) in (1, 2, 3)):
@@ -583,15 +583,15 @@ class Trainer(_Base):
             self._run.predict_step = function(self._predict, name=f"{self.name}.predict_step")
         return self._run.predict_step
 
-    def _predict(self, x: Any) -> Any:
+    def _predict(self, x: object) -> Any:
         return self.predict_step(_as_batch(x, None, None))
 
-    def _train(self, x: Any, y: Any, sample_weight: Any) -> Any:
+    def _train(self, x: object, y: object, sample_weight: object) -> Any:
         if _samples(x) == 0:
             raise ShapeError(self.name, "a batch has no samples: its mean loss would make all weights NaN.")
         return self.train_step(_as_batch(x, y, sample_weight))
 
-    def _test(self, x: Any, y: Any, sample_weight: Any) -> Any:
+    def _test(self, x: object, y: object, sample_weight: object) -> Any:
         return self.test_step(_as_batch(x, y, sample_weight))
 
     # One batch
@@ -726,13 +726,13 @@ def floats(logs: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _float(value) for name, value in logs.items()}
 
 
-def _float(value: Any) -> Any:
+def _float(value: object) -> Any:
     if isinstance(value, (Tensor, Variable)):
         return float(value.item()) if value.size == 1 else value.numpy()
     return value
 
 
-def _checked(logs: Any, step: str) -> dict[str, Any]:
+def _checked(logs: object, step: str) -> dict[str, Any]:
     if not isinstance(logs, dict):
         raise ArgumentTypeError(
             "fit", f"{step} returned {type(logs).__name__}; it must return a dict of what is logged."
@@ -745,7 +745,7 @@ def _checked(logs: Any, step: str) -> dict[str, Any]:
     return flat
 
 
-def _as_batch(x: Any, y: Any, sample_weight: Any) -> Any:
+def _as_batch(x: object, y: object, sample_weight: object) -> Any:
     """A batch as ``train_step`` takes it: without what was not given, at its end."""
     if sample_weight is not None:
         return x, y, sample_weight
@@ -760,7 +760,7 @@ def _of_whole_batch(loss: Any) -> Any:
     return loss if count == 1 else loss * count
 
 
-def _samples(x: Any) -> Any:
+def _samples(x: object) -> Any:
     """The number of samples in a batch."""
     return as_tensor(pytree.flatten(x)[0][0], "fit").shape[0]
 
@@ -770,7 +770,7 @@ def _joined(parts_of_all: Iterable[Any]) -> np.ndarray:
     return arrays[0].copy() if len(arrays) == 1 else np.concatenate(arrays)
 
 
-def _check_frequency(every: Any) -> None:
+def _check_frequency(every: object) -> None:
     if isinstance(every, int):
         if every < 1:
             raise ArgumentError("fit", f"validation_freq is {every!r}; it must be 1 or more, or the epochs themselves.")
@@ -796,7 +796,7 @@ def children(value: Any) -> list[Any]:
     are no layers."""
     by_id: dict[int, Any] = {}
 
-    def visit(part: Any) -> None:
+    def visit(part: object) -> None:
         if id(part) in by_id:
             return
         by_id[id(part)] = part

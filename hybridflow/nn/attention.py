@@ -44,10 +44,10 @@ def scaled_dot_product_attention(
     query: ArrayLike,
     key: ArrayLike,
     value: ArrayLike,
-    attn_mask: Any = None,
+    attn_mask: object = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
-    scale: Any = None,
+    scale: object = None,
     enable_gqa: bool = False,
 ) -> Tensor:
     """Scaled dot-product attention: ``softmax(scale * query @ key.mT) @ value``.

@@ -171,7 +171,7 @@ def convolution(
 @operation
 def depthwise_conv2d(
     input: ArrayLike,
-    filter: Any,
+    filter: object,
     strides: PerAxis = 1,
     padding: str | Sequence[Any] = "VALID",
     data_format: str | None = None,
@@ -241,7 +241,7 @@ def separable_conv2d(
 def conv1d_transpose(
     input: ArrayLike,
     filters: ArrayLike,
-    output_shape: Any,
+    output_shape: object,
     strides: PerAxis = 1,
     padding: str | Sequence[Any] = "SAME",
     data_format: str | None = None,
@@ -276,7 +276,7 @@ def conv1d_transpose(
 def conv2d_transpose(
     input: ArrayLike,
     filters: ArrayLike,
-    output_shape: Any,
+    output_shape: object,
     strides: PerAxis = 1,
     padding: str | Sequence[Any] = "SAME",
     data_format: str | None = None,
@@ -313,7 +313,7 @@ def conv2d_transpose(
 def conv3d_transpose(
     input: ArrayLike,
     filters: ArrayLike,
-    output_shape: Any,
+    output_shape: object,
     strides: PerAxis = 1,
     padding: str | Sequence[Any] = "SAME",
     data_format: str | None = None,
@@ -484,7 +484,7 @@ def transposed(
     stage: str,
     input: ArrayLike,
     filters: ArrayLike,
-    output_shape: Any,
+    output_shape: object,
     strides: PerAxis,
     padding: str | Sequence[Any],
     data_format: str | None,
@@ -522,7 +522,7 @@ def transposed(
 
 
 def _output_extents(
-    stage: str, output_shape: Any, axes: int, count: Extent, outputs: Any, data_format: str | None
+    stage: str, output_shape: object, axes: int, count: Extent, outputs: object, data_format: str | None
 ) -> Sequence[Any]:
     shape = to_shape(output_shape, stage)
     first = channels_first(stage, axes, data_format)

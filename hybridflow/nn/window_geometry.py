@@ -91,7 +91,7 @@ def each(stage: str, what: str, value: Any, axes: int, first: bool = False) -> E
 
 
 def padding_of(
-    stage: str, padding: Any, extents: Sequence[Extent], size: Each, step: Each, dilation: Each, first: bool = False
+    stage: str, padding: object, extents: Sequence[Extent], size: Each, step: Each, dilation: Each, first: bool = False
 ) -> tuple[tuple[Extent, ...], tuple[Extent, ...]]:
     """How many elements to put before and behind each axis: "VALID" none, "SAME" so many that there is a window for
     every ``step`` elements, else pairs for each axis of the window, or for each axis of the input."""

@@ -44,7 +44,7 @@ class Adam(_AdamBase):
         beta_2: float = 0.999,
         epsilon: float = 1e-7,
         amsgrad: bool = False,
-        **options: Any,
+        **options: object,
     ) -> None:
         super().__init__(learning_rate, beta_1, beta_2, epsilon, **options)
         self.amsgrad = bool(amsgrad)

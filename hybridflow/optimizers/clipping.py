@@ -42,7 +42,7 @@ def global_norm(tensors: Sequence[Any]) -> Tensor:
     return sqrt(_sum_of_squares([float_operand(t, "global_norm") for t in tensors if t is not None]))
 
 
-def clip_by_norm(tensor: Any, clip_norm: Any, axis: int | tuple[int, ...] | None = None) -> Tensor:
+def clip_by_norm(tensor: object, clip_norm: object, axis: int | tuple[int, ...] | None = None) -> Tensor:
     """Gradient clipping by norm: scale a tensor down so that its Euclidean norm is at most ``clip_norm``.
 
     Tensors within the bound, which may be infinite, keep their bits, those of shape ``()`` and without elements too.
@@ -69,7 +69,7 @@ def clip_by_norm(tensor: Any, clip_norm: Any, axis: int | tuple[int, ...] | None
 
 
 def clip_by_global_norm(
-    tensors: Sequence[Any], clip_norm: Any, use_norm: Any = None
+    tensors: Sequence[Any], clip_norm: object, use_norm: object = None
 ) -> tuple[list[Tensor | None], Tensor]:
     """Gradient clipping by global norm: all tensors are scaled by one factor.
 
@@ -127,7 +127,7 @@ def _bound(value: Any, stage: str) -> float | Tensor:
     return number
 
 
-def _refusal(stage: str, value: Any) -> ArgumentError:
+def _refusal(stage: str, value: object) -> ArgumentError:
     shown = value.tolist() if isinstance(value, Tensor) else value
     return ArgumentError(stage, f"clip_norm is {shown!r}; it must be a positive number.")
 

@@ -154,7 +154,7 @@ class Optimizer(Configured):
             self._calls = Variable(0, trainable=False, dtype=dtypes.int64, name="iterations")
         self._rate = self._rate_of(learning_rate)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         """Raises ArgumentError for an argument after the first update, whose program has the value that it had."""
         state = vars(self).get("_state") if name in vars(self) and not name.startswith("_") else None
         if state is not None and state.trained and name in _settings(type(self)):
@@ -165,7 +165,7 @@ class Optimizer(Configured):
 
     # The learning rate
 
-    def _rate_of(self, rate: Any) -> Variable | Callable[..., Any]:
+    def _rate_of(self, rate: object) -> Variable | Callable[..., Any]:
         if callable(rate):
             return rate
         with suspended():
@@ -772,11 +772,11 @@ class Optimizer(Configured):
             if not bound > 0:
                 raise self._wrong(name, bound, "positive")
 
-    def _check_decay(self, name: str, share: Any) -> None:
+    def _check_decay(self, name: str, share: object) -> None:
         if share is not None and not (isinstance(share, numbers.Real) and 0 <= float(share) < math.inf):
             raise self._wrong(name, share, "0 or more, and finite, or None")
 
-    def _wrong(self, name: str, value: Any, expected: str) -> ArgumentError:
+    def _wrong(self, name: str, value: object, expected: str) -> ArgumentError:
         return ArgumentError(type(self).__name__, f"{name} is {value!r}; it must be {expected}.")
 
     def _in_unit(self, **shares: float) -> None:
@@ -834,5 +834,5 @@ def _computed(dtype: Any) -> Any:
     return dtypes.float32 if dtypes.is_narrow_float(dtype) else dtype
 
 
-def _short_repr(value: Any) -> str:
+def _short_repr(value: object) -> str:
     return f"{value!r:.60}".partition("\n")[0]

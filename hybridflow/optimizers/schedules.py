@@ -46,7 +46,7 @@ class LearningRateSchedule(Configured):
         raise NotImplementedError(f"{type(self).__name__} has to define __call__(self, step)")
 
 
-def _float(value: Any) -> Tensor:
+def _float(value: object) -> Tensor:
     return cast(as_tensor(value, "schedule", dtypes.float64 if isinstance(value, float) else None), dtypes.float64)
 
 
@@ -113,7 +113,7 @@ class InverseTimeDecay(LearningRateSchedule):
         return self.initial_learning_rate / (1 + self.decay_rate * _periods(self, step))
 
 
-def _periods(schedule: ExponentialDecay | InverseTimeDecay, step: Any) -> Tensor:
+def _periods(schedule: ExponentialDecay | InverseTimeDecay, step: object) -> Tensor:
     periods = _float(step) / schedule.decay_steps
     return floor(periods) if schedule.staircase else periods
 

@@ -93,7 +93,7 @@ def _sources(graph: Graph, told: dict[str, Any], variables: list[Variable], cons
     return [_source(node, source, variables, constants) for node, source in pairs]
 
 
-def _source(node: Node, source: Any, variables: list[Variable], constants: _Constants) -> Any:
+def _source(node: Node, source: object, variables: list[Variable], constants: _Constants) -> Any:
     """What an input of a graph is: None for an argument, else a variable or a constant of the file.
 
     Raises ValueError, IndexError or KeyError where the file does not say it.

@@ -198,11 +198,11 @@ class _Place:
 
     __slots__ = ("entry",)
 
-    def __init__(self, kind: int, value: Any) -> None:
+    def __init__(self, kind: int, value: object) -> None:
         self.entry = kind, value
 
 
-def _with_places(result: Any) -> Any:
+def _with_places(result: object) -> Any:
     """A nested result of a file with places in it.  Raises ValueError where it has something else."""
     if isinstance(result, tuple) and len(result) == 2 and type(result[0]) is str and result[0] in _PLACES:
         return _Place(_PLACES[result[0]], result[1])
@@ -213,14 +213,14 @@ def _with_places(result: Any) -> Any:
     raise ValueError("a result is neither an output nor a value")
 
 
-def _key_of(leaf: Any) -> LeafKey:
+def _key_of(leaf: object) -> LeafKey:
     key = TensorKey(leaf.shape, leaf.dtype) if isinstance(leaf, TensorSpec) else value_key(leaf)
     if key is None:
         raise ValueError("an argument is no plain value")
     return key
 
 
-def _accepts_spec(wanted: Any, key: LeafKey, leaf: Any) -> bool:
+def _accepts_spec(wanted: object, key: LeafKey, leaf: object) -> bool:
     """Whether an argument of a program may be what a tensor or a TensorSpec stands for, or another value."""
     if not isinstance(wanted, TensorSpec):
         return not isinstance(leaf, TensorSpec) and value_key(leaf) == key
@@ -418,7 +418,7 @@ class SavedFunction(Function[..., Any]):
 
     # Copies
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
         """Itself: a function of a file is no method."""
         return self
 
@@ -455,7 +455,7 @@ def _signature(program: Program) -> inspect.Signature:
     return inspect.Signature(_ordered(parameters))
 
 
-def _type_of(leaf: Any) -> str:
+def _type_of(leaf: object) -> str:
     """A leaf as messages show it: never the elements of an array."""
     if isinstance(leaf, TensorSpec):
         return str(leaf)

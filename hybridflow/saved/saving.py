@@ -41,9 +41,9 @@ _SEVERAL = 4  # of so many each one of 1 and more
 
 
 def save(
-    obj: Any,
+    obj: object,
     path: str | os.PathLike[str],
-    signatures: Any = None,
+    signatures: object = None,
     with_methods: bool = False,
     input_signature: Sequence[Any] | None = None,
 ) -> str:
@@ -118,7 +118,7 @@ def in_folder(path: Any) -> str:
     return os.path.join(name, f"saved_model{SUFFIX}") if os.path.isdir(name) else name
 
 
-def _signatures(obj: Any, chosen_by_user: Any, input_signature: Sequence[Any] | None) -> dict[str, list[Any]]:
+def _signatures(obj: object, chosen_by_user: object, input_signature: Sequence[Any] | None) -> dict[str, list[Any]]:
     if input_signature is not None:
         if chosen_by_user is not None:
             raise ArgumentError("saved", "signatures and input_signature are given: give one of them.")
@@ -140,7 +140,7 @@ def _signatures(obj: Any, chosen_by_user: Any, input_signature: Sequence[Any] | 
     return {DEFAULT: _concrete(obj, getattr(obj, "__name__", "the function"))}
 
 
-def program_of(obj: Any, input_signature: Sequence[Any] | None = None) -> ConcreteFunction:
+def program_of(obj: object, input_signature: Sequence[Any] | None = None) -> ConcreteFunction:
     """The one program that an object is saved as, for files that hold one.
 
     Raises ArgumentError where there are several or none.
@@ -177,7 +177,7 @@ def _functions_of(module: Module) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def _of_call(obj: Any, input_signature: Sequence[Any]) -> ConcreteFunction:
+def _of_call(obj: object, input_signature: Sequence[Any]) -> ConcreteFunction:
     """What a module, or any callable, does with such arguments."""
     if not callable(obj):
         raise ArgumentTypeError("saved", f"{obj!r:.80} cannot be called, so it has no input_signature.")
@@ -327,7 +327,7 @@ def _combinations(count: int) -> list[tuple[int | None, ...]]:
     return [*singles, *ones]
 
 
-def _known(place: int, key: Any, sizes: Mapping[Any, int]) -> Any:
+def _known(place: int, key: object, sizes: Mapping[Any, int]) -> Any:
     if not isinstance(key, TensorKey):
         return key
     shape = tuple(
@@ -340,7 +340,7 @@ def _known(place: int, key: Any, sizes: Mapping[Any, int]) -> Any:
 class _Writer:
     """What goes into one file: arrays of constants and variables, each once."""
 
-    def __init__(self, obj: Any) -> None:
+    def __init__(self, obj: object) -> None:
         self.arrays: dict[str, np.ndarray] = {}
         self.variables: list[dict[str, Any]] = []
         self.version = WITH_CONDITIONS
@@ -424,7 +424,7 @@ class _Writer:
         }
 
 
-def _argument(concrete: ConcreteFunction, key: Any) -> Any:
+def _argument(concrete: ConcreteFunction, key: object) -> Any:
     if isinstance(key, TensorKey):
         if key.is_weak:
             raise ArgumentTypeError("saved", f"{concrete.name} takes a NumPy scalar; give a tensor or a Python number.")
@@ -445,7 +445,7 @@ _READ: dict[type, Any] = {  # what keys of plain values show of them, back
 }
 
 
-def _result(concrete: ConcreteFunction, kind: int, value: Any) -> Any:
+def _result(concrete: ConcreteFunction, kind: int, value: object) -> Any:
     """What stands in a result: the number of an output or an argument, or a plain value."""
     if kind == RESULT:
         return ("output", value)

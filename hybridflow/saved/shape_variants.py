@@ -162,7 +162,7 @@ def _names(concrete: ConcreteFunction) -> list[list[Any]]:
     return [[_name(e, k, axis) for axis, e in enumerate(shape)] for k, shape in enumerate(_wanted(concrete))]
 
 
-def _name(extent: Any, leaf: int, axis: int) -> Any:
+def _name(extent: object, leaf: int, axis: int) -> Any:
     """What tells an open extent from others; None for a number."""
     return None if isinstance(extent, int) else extent if isinstance(extent, str) else (leaf, axis)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from hybridflow.array import fourier
 from hybridflow.array.elementwise import conj
@@ -71,7 +70,7 @@ def correlate(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = 
 
 
 @entered
-def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: Any = None) -> Tensor:
+def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: object = None) -> Tensor:
     """The convolution of two signals by Fourier transforms; along axes that are left out they broadcast.
 
     Args:
@@ -108,7 +107,7 @@ def _two(stage: str, x: Tensor, y: Tensor, mode: str) -> list[Tensor]:
     return common_dtype(stage, [x, y])
 
 
-def _convolved(stage: str, in1: Any, in2: Any, mode: str, method: str, reverse: bool) -> Tensor:
+def _convolved(stage: str, in1: object, in2: object, mode: str, method: str, reverse: bool) -> Tensor:
     if method not in ("auto", "direct", "fft"):
         raise ArgumentError(stage, f"method is {method!r}. Expected 'auto', 'direct' or 'fft'.")
     x, y = _two(stage, as_tensor(in1, stage), as_tensor(in2, stage), mode)

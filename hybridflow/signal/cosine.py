@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from hybridflow.errors import ArgumentError, DTypeError, ShapeError, entered
 
 
 @entered
-def dct(x: ArrayLike, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None) -> Tensor:
+def dct(x: ArrayLike, type: int = 2, n: object = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """The discrete cosine transform of type 1, 2, 3 or 4.
 
     Type 2 is *the* cosine transform: ``2 * sum(x[j] * cos(pi * k * (j + 0.5) / n))``.
@@ -48,7 +47,7 @@ def dct(x: ArrayLike, type: int = 2, n: Any = None, axis: int = -1, norm: str | 
 
 
 @entered
-def idct(x: ArrayLike, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None) -> Tensor:
+def idct(x: ArrayLike, type: int = 2, n: object = None, axis: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of ``dct`` of the same type and norm.
 
     Args:
@@ -72,7 +71,7 @@ def idct(x: ArrayLike, type: int = 2, n: Any = None, axis: int = -1, norm: str |
     return _cosine("idct", x, type, n, axis, norm, inverse=True)
 
 
-def _cosine(stage: str, x: Any, kind: Any, n: Any, axis: Any, norm: str | None, inverse: bool) -> Tensor:
+def _cosine(stage: str, x: object, kind: object, n: object, axis: object, norm: str | None, inverse: bool) -> Tensor:
     if kind not in _TRANSFORMS:
         raise ArgumentError(stage, f"type is {kind!r}. Expected 1, 2, 3 or 4.")
     if norm not in (None, "backward", "ortho", "forward"):

@@ -19,7 +19,7 @@ from hybridflow.errors import ArgumentError, ShapeError, entered
 _MOST_SHIFTS = 32  # sums of so many shifted arrays are written out
 
 
-def _positive(value: Any, name: str, stage: str) -> int:
+def _positive(value: object, name: str, stage: str) -> int:
     number = type_rules.integer(stage, name, value)
     if number < 1:
         raise ArgumentError(stage, f"{name} is {number}. Expected 1 or more.")
@@ -29,10 +29,10 @@ def _positive(value: Any, name: str, stage: str) -> int:
 @entered
 def frame(
     signal: ArrayLike,
-    frame_length: Any,
-    frame_step: Any,
+    frame_length: object,
+    frame_step: object,
     pad_end: bool = False,
-    pad_value: Any = 0,
+    pad_value: object = 0,
     axis: int = -1,
 ) -> Tensor:
     """Cut a signal into frames that may overlap.
@@ -74,7 +74,7 @@ def frame(
 
 
 @entered
-def overlap_and_add(signal: ArrayLike, frame_step: Any) -> Tensor:
+def overlap_and_add(signal: ArrayLike, frame_step: object) -> Tensor:
     """The sum of frames, each ``frame_step`` samples behind the one before: the transpose of ``frame``.
 
     Args:

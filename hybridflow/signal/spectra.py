@@ -27,10 +27,10 @@ _HIGH_FREQUENCY_Q, _BREAK_FREQUENCY = 1127.0, 700.0
 @entered
 def stft(
     signal: ArrayLike,
-    frame_length: Any,
-    frame_step: Any,
-    fft_length: Any = None,
-    window: Any = hann_window,
+    frame_length: object,
+    frame_step: object,
+    fft_length: object = None,
+    window: object = hann_window,
     pad_end: bool = False,
 ) -> Tensor:
     """The short-time Fourier transform: the transforms of overlapping frames, each times a window.
@@ -62,7 +62,11 @@ def stft(
 
 @entered
 def istft(
-    spectra: ArrayLike, frame_length: Any, frame_step: Any, fft_length: Any = None, window: Any = hann_window
+    spectra: ArrayLike,
+    frame_length: object,
+    frame_step: object,
+    fft_length: object = None,
+    window: object = hann_window,
 ) -> Tensor:
     """The inverse of ``stft``: the signal whose frames, each times the window, come nearest to the given ones.
 
@@ -109,10 +113,10 @@ def istft(
 @entered
 def spectrogram(
     signal: ArrayLike,
-    frame_length: Any,
-    frame_step: Any,
-    fft_length: Any = None,
-    window: Any = hann_window,
+    frame_length: object,
+    frame_step: object,
+    fft_length: object = None,
+    window: object = hann_window,
     pad_end: bool = False,
     power: float = 2.0,
 ) -> Tensor:
@@ -150,7 +154,13 @@ def spectrogram(
 
 
 def _short_time(
-    stage: str, signal: Any, frame_length: Any, frame_step: Any, fft_length: Any, window: Any, pad_end: bool
+    stage: str,
+    signal: object,
+    frame_length: object,
+    frame_step: object,
+    fft_length: object,
+    window: object,
+    pad_end: bool,
 ) -> Tensor:
     """The transforms of frames."""
     x = float_operand(signal, stage)
@@ -169,14 +179,14 @@ def _short_time(
     return fourier.rfft(fitted)
 
 
-def _transform_length(value: Any, length: int, stage: str) -> int:
+def _transform_length(value: object, length: int, stage: str) -> int:
     size = 1 << (length - 1).bit_length() if value is None else type_rules.integer(stage, "fft_length", value)
     if size < 1:
         raise ArgumentError(stage, f"fft_length is {size}. Expected 1 or more.")
     return size
 
 
-def _weights(window: Any, length: int, dtype: np.dtype[Any], stage: str) -> Tensor | None:
+def _weights(window: object, length: int, dtype: np.dtype[Any], stage: str) -> Tensor | None:
     """The weights of a frame's samples."""
     if window is None:
         return None

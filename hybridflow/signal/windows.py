@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from hybridflow.eager.operands import literal
 from hybridflow.errors import ArgumentError, DTypeError, entered
 
 
-def _length(value: Any, stage: str) -> int:
+def _length(value: object, stage: str) -> int:
     length = type_rules.integer(stage, "window_length", value)
     if length < 0:
         raise ArgumentError(stage, f"window_length is {length}. Expected 0 or more.")
@@ -37,7 +36,7 @@ def _raised_cosine(length: int, periodic: bool, a: float, b: float) -> np.ndarra
 
 
 @entered
-def hann_window(window_length: Any, periodic: bool = True, dtype: DTypeLike = "float32") -> Tensor:
+def hann_window(window_length: object, periodic: bool = True, dtype: DTypeLike = "float32") -> Tensor:
     """The Hann window, ``0.5 - 0.5 cos(2 pi k / n)``.
 
     Args:
@@ -60,7 +59,7 @@ def hann_window(window_length: Any, periodic: bool = True, dtype: DTypeLike = "f
 
 
 @entered
-def hamming_window(window_length: Any, periodic: bool = True, dtype: DTypeLike = "float32") -> Tensor:
+def hamming_window(window_length: object, periodic: bool = True, dtype: DTypeLike = "float32") -> Tensor:
     """The Hamming window, ``0.54 - 0.46 cos(2 pi k / n)``.
 
     Args:
@@ -83,7 +82,7 @@ def hamming_window(window_length: Any, periodic: bool = True, dtype: DTypeLike =
 
 
 @entered
-def kaiser_window(window_length: Any, beta: float = 12.0, dtype: DTypeLike = "float32") -> Tensor:
+def kaiser_window(window_length: object, beta: float = 12.0, dtype: DTypeLike = "float32") -> Tensor:
     """The Kaiser window, symmetric.
 
     Args:
@@ -113,7 +112,7 @@ def _power_complementary(half: Callable[[int], np.ndarray], length: int, stage: 
 
 
 @entered
-def kaiser_bessel_derived_window(window_length: Any, beta: float = 12.0, dtype: DTypeLike = "float32") -> Tensor:
+def kaiser_bessel_derived_window(window_length: object, beta: float = 12.0, dtype: DTypeLike = "float32") -> Tensor:
     """The Kaiser-Bessel-derived window: the squares of its halves add up to 1, as the modified cosine transform needs.
 
     Args:
@@ -143,7 +142,7 @@ def kaiser_bessel_derived_window(window_length: Any, beta: float = 12.0, dtype: 
 
 
 @entered
-def vorbis_window(window_length: Any, dtype: DTypeLike = "float32") -> Tensor:
+def vorbis_window(window_length: object, dtype: DTypeLike = "float32") -> Tensor:
     """The window of Vorbis: the squares of its halves add up to 1, as the modified cosine transform needs.
 
     Args:

@@ -47,7 +47,7 @@ def _check(stage: str, holds: Any, kind: type[Exception], message: str) -> None:
     check_all(holds, kind, lambda: kind(stage, message), (), message)
 
 
-def _fits_int32(extent: Any) -> bool:
+def _fits_int32(extent: object) -> bool:
     return not isinstance(extent, int) or extent <= np.iinfo(np.int32).max
 
 
@@ -190,7 +190,7 @@ class SparseBase:
         return self.replaced(function(self.values, dense))
 
     @entered
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: object) -> Any:
         """The sum: of two sparse tensors the entries of both, with a dense one a dense tensor."""
         return self._joined(other) if isinstance(other, SparseBase) else add(*self._dense("sparse add", other))
 
@@ -221,7 +221,7 @@ class SparseBase:
         return f"<{type(self).__name__} {dtype}[{extents}] nnz={self.nnz}>"
 
 
-def made(kind: type, **parts: Any) -> Any:
+def made(kind: type, **parts: object) -> Any:
     """An object of parts that fit each other."""
     result: Any = object.__new__(kind)
     for name, part in parts.items():

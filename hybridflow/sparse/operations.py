@@ -129,7 +129,7 @@ def to_dense(x: Any, default_value: Any = None, validate_indices: bool = True) -
 
 
 @entered
-def matmul(a: Any, b: Any) -> Tensor:
+def matmul(a: object, b: object) -> Tensor:
     """The product of a sparse matrix and a dense matrix or vector, or the other way round.
 
     Rows of a CSR matrix are loops over their entries, in one kernel.  Entries of a COO matrix are put into rows first.
@@ -322,7 +322,7 @@ def transpose(x: Any, perm: Any = None) -> Any:
 
 
 @entered
-def reduce_sum(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def reduce_sum(x: object, axis: object = None, keepdims: bool = False) -> Tensor:
     """The sums of elements along axes, as a dense tensor.
 
     Args:

@@ -64,7 +64,7 @@ _lower, _upper = _ascii("lower"), _ascii("upper")
 
 
 @entered
-def lower(input: Any, encoding: str = "", name: str | None = None) -> Any:
+def lower(input: object, encoding: str = "", name: str | None = None) -> Any:
     """Lower case: letters of ASCII, or with ``encoding="utf-8"`` of Unicode.
 
     Args:
@@ -86,7 +86,7 @@ def lower(input: Any, encoding: str = "", name: str | None = None) -> Any:
 
 
 @entered
-def upper(input: Any, encoding: str = "", name: str | None = None) -> Any:
+def upper(input: object, encoding: str = "", name: str | None = None) -> Any:
     """Upper case: letters of ASCII, or with ``encoding="utf-8"`` of Unicode.
 
     Args:
@@ -108,7 +108,7 @@ def upper(input: Any, encoding: str = "", name: str | None = None) -> Any:
 
 
 @entered
-def strip(input: Any, name: str | None = None) -> Any:
+def strip(input: object, name: str | None = None) -> Any:
     """White space at both ends is taken off.
 
     Args:
@@ -129,7 +129,7 @@ def strip(input: Any, name: str | None = None) -> Any:
 
 
 @entered
-def length(input: Any, unit: str = "BYTE", name: str | None = None) -> Any:
+def length(input: object, unit: str = "BYTE", name: str | None = None) -> Any:
     r"""Length of each text, in bytes or characters.
 
     Args:
@@ -158,7 +158,7 @@ def _check_unit(stage: str, unit: object) -> None:
 
 
 @entered
-def substr(input: Any, pos: Any, len: Any, unit: str = "BYTE", name: str | None = None) -> Any:
+def substr(input: object, pos: object, len: object, unit: str = "BYTE", name: str | None = None) -> Any:
     """Part of each text: ``len`` bytes or characters from ``pos`` on, which counts from the end where it is negative.
     All that follow are in it where ``len`` is negative.
 
@@ -218,7 +218,7 @@ len_ = len
 
 
 @entered
-def join(inputs: Any, separator: Any = "", name: str | None = None) -> Any:
+def join(inputs: object, separator: object = "", name: str | None = None) -> Any:
     """Texts of several tensors put together, element by element.
 
     Args:
@@ -334,7 +334,7 @@ def reduce_join(
     return step(run, [x], [TensorType(reduced, string)])[0] if supplied else x
 
 
-def _text(value: Any, stage: str) -> bytes:
+def _text(value: object, stage: str) -> bytes:
     if isinstance(value, StringTensor):
         if not known(value):
             raise ArgumentError(stage, "a pattern has to be known while a function is traced.")
@@ -343,7 +343,9 @@ def _text(value: Any, stage: str) -> bytes:
 
 
 @entered
-def regex_replace(input: Any, pattern: Any, rewrite: Any, replace_global: bool = True, name: str | None = None) -> Any:
+def regex_replace(
+    input: object, pattern: object, rewrite: object, replace_global: bool = True, name: str | None = None
+) -> Any:
     r"""What matches a regular expression of RE2's is replaced.
 
     Args:
@@ -370,7 +372,7 @@ def regex_replace(input: Any, pattern: Any, rewrite: Any, replace_global: bool =
 
 
 @entered
-def regex_full_match(input: Any, pattern: Any, name: str | None = None) -> Any:
+def regex_full_match(input: object, pattern: object, name: str | None = None) -> Any:
     """Whether all of a text matches a regular expression of RE2's.
 
     Args:
@@ -429,7 +431,7 @@ def _columns(flat: list[Any], kinds: Sequence[Any]) -> list[np.ndarray]:
     return result
 
 
-def _split_rows(stage: str, input: Any, parts: Callable[[bytes], Sequence[Any]], kinds: Sequence[Any]) -> list[Any]:
+def _split_rows(stage: str, input: object, parts: Callable[[bytes], Sequence[Any]], kinds: Sequence[Any]) -> list[Any]:
     """Of a single text a row, of a list of texts ragged rows."""
     if isinstance(input, Ragged):
         raise ShapeError(stage, "the rows of ragged tensors would be ragged themselves. Give its values.")
@@ -443,7 +445,7 @@ def _split_rows(stage: str, input: Any, parts: Callable[[bytes], Sequence[Any]],
 
 
 @entered
-def split(input: Any, sep: Any = None, maxsplit: int = -1, name: str | None = None) -> Any:
+def split(input: object, sep: object = None, maxsplit: int = -1, name: str | None = None) -> Any:
     """Texts split at a separator, or at white space: the parts of one text, or ragged rows of those of several.
 
     Args:
@@ -482,7 +484,7 @@ def _words(text: bytes, most: int) -> list[bytes]:
 
 
 @entered
-def bytes_split(input: Any, name: str | None = None) -> Any:
+def bytes_split(input: object, name: str | None = None) -> Any:
     """Bytes of each text: those of one text, or ragged rows of those of several.
 
     Args:
@@ -515,7 +517,7 @@ def _unicode(stage: str, input: Any, input_encoding: Any, errors: Any, replaceme
 
 @entered
 def unicode_decode(
-    input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 0xFFFD,
+    input: object, input_encoding: str, errors: str = "replace", replacement_char: int = 0xFFFD,
     replace_control_characters: bool = False, name: str | None = None,
 ) -> Any:  # fmt: skip
     r"""Characters of each text as code points.
@@ -545,7 +547,7 @@ def unicode_decode(
 
 @entered
 def unicode_decode_with_offsets(
-    input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 0xFFFD,
+    input: object, input_encoding: str, errors: str = "replace", replacement_char: int = 0xFFFD,
     replace_control_characters: bool = False, name: str | None = None,
 ) -> Any:  # fmt: skip
     r"""Characters of each text as code points, and the bytes where they begin.
@@ -581,7 +583,7 @@ def _characters(points: Any, input_encoding: Any, stage: str) -> Callable[[bytes
 
 @entered
 def unicode_split(
-    input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 0xFFFD, name: str | None = None
+    input: object, input_encoding: str, errors: str = "replace", replacement_char: int = 0xFFFD, name: str | None = None
 ) -> Any:
     """Characters of each text, as texts.
 
@@ -610,7 +612,7 @@ def unicode_split(
 
 @entered
 def unicode_split_with_offsets(
-    input: Any, input_encoding: str, errors: str = "replace", replacement_char: int = 0xFFFD, name: str | None = None
+    input: object, input_encoding: str, errors: str = "replace", replacement_char: int = 0xFFFD, name: str | None = None
 ) -> Any:
     r"""Characters of each text, as texts, and the bytes where they begin.
 
@@ -639,7 +641,7 @@ def unicode_split_with_offsets(
 
 @entered
 def unicode_encode(
-    input: Any, output_encoding: str, errors: str = "replace", replacement_char: int = 65533, name: str | None = None
+    input: object, output_encoding: str, errors: str = "replace", replacement_char: int = 65533, name: str | None = None
 ) -> Any:
     """Code points along the last axis, or in ragged rows, as texts.
 
@@ -699,7 +701,7 @@ def unicode_encode(
 
 @entered
 def unicode_transcode(
-    input: Any, input_encoding: str, output_encoding: str, errors: str = "replace", replacement_char: int = 65533,
+    input: object, input_encoding: str, output_encoding: str, errors: str = "replace", replacement_char: int = 65533,
     replace_control_characters: bool = False, name: str | None = None,
 ) -> Any:  # fmt: skip
     r"""Texts of one encoding in another one.
@@ -732,7 +734,7 @@ def unicode_transcode(
 
 
 @entered
-def to_number(input: Any, out_type: Any = dtypes.float32, name: str | None = None) -> Any:
+def to_number(input: object, out_type: object = dtypes.float32, name: str | None = None) -> Any:
     """Texts as numbers.
 
     Args:
@@ -813,7 +815,7 @@ def as_string(
     x = as_tensor(input, stage)
     how = "e" if scientific else "g" if shortest else "f"
 
-    def number(value: Any) -> str:
+    def number(value: object) -> str:
         if isinstance(value, bool):
             return "true" if value else "false"
         if isinstance(value, complex):
@@ -850,7 +852,7 @@ def _hash_buckets(stage: str, function: Callable[[bytes], int], input: Any, num_
 
 
 @entered
-def to_hash_bucket(input: Any, num_buckets: int, name: str | None = None) -> Any:
+def to_hash_bucket(input: object, num_buckets: int, name: str | None = None) -> Any:
     """Hash of each text, of MurmurHash, as the number of one of ``num_buckets`` buckets.
 
     Args:
@@ -872,7 +874,7 @@ def to_hash_bucket(input: Any, num_buckets: int, name: str | None = None) -> Any
 
 
 @entered
-def to_hash_bucket_fast(input: Any, num_buckets: int, name: str | None = None) -> Any:
+def to_hash_bucket_fast(input: object, num_buckets: int, name: str | None = None) -> Any:
     """Hash of each text, FarmHash's fingerprint, as the number of one of ``num_buckets`` buckets.
 
     Args:
@@ -921,7 +923,9 @@ def to_hash_bucket_strong(input: Any, num_buckets: int, key: Any, name: str | No
 
 
 @entered
-def format(template: Any, inputs: Any, placeholder: str = "{}", summarize: int = 3, name: str | None = None) -> Any:
+def format(
+    template: object, inputs: object, placeholder: str = "{}", summarize: int = 3, name: str | None = None
+) -> Any:
     """Text with tensors in the places of ``placeholder``.
 
     Args:
@@ -1037,7 +1041,7 @@ def ngrams(
     return _of_rows(stage, data, of_row)
 
 
-def _of_rows(stage: str, data: Any, of_row: Callable[[list[bytes]], list[bytes]]) -> Any:
+def _of_rows(stage: str, data: object, of_row: Callable[[list[bytes]], list[bytes]]) -> Any:
     if isinstance(data, Ragged):
         values, splits = as_strings(data.values, stage), data.row_splits
         if values.ndim != 1:

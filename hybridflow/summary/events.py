@@ -64,7 +64,7 @@ class EventFile:
             graph_def.node.add(name=node.name, op=node.op, input=list(node.inputs))
         self._write(event_pb2.Event(wall_time=time.time(), graph_def=graph_def.SerializeToString()))
 
-    def _write(self, event: Any) -> None:
+    def _write(self, event: object) -> None:
         with self._lock, writing_to(self._path):
             self._file.write_event(event)
 
@@ -86,18 +86,18 @@ def event_of(record: bytes) -> Any:
     return event_pb2.Event.FromString(record)
 
 
-def _value(tag: str, **content: Any) -> Any:
+def _value(tag: str, **content: object) -> Any:
     from tensorboardX.proto import summary_pb2
 
     return summary_pb2.Summary.Value(tag=tag, **content)
 
 
-def scalar(tag: str, data: Any) -> list[Any]:
+def scalar(tag: str, data: object) -> list[Any]:
     """A number."""
     return [_value(tag, simple_value=float(np.asarray(data).reshape(())))]
 
 
-def histogram(tag: str, data: Any, buckets: int) -> list[Any]:
+def histogram(tag: str, data: object, buckets: int) -> list[Any]:
     """How many elements lie in each of ``buckets`` equal parts of their range."""
     from tensorboardX.proto import summary_pb2
 
@@ -111,7 +111,7 @@ def histogram(tag: str, data: Any, buckets: int) -> list[Any]:
     return [_value(tag, histo=summary_pb2.HistogramProto(**fields))]
 
 
-def image(tag: str, data: Any, most: int) -> list[Any]:
+def image(tag: str, data: object, most: int) -> list[Any]:
     """Pictures ``[k, height, width, channels]``, at most ``most`` of them."""
     from tensorboardX.proto import summary_pb2
 
@@ -132,7 +132,7 @@ def image(tag: str, data: Any, most: int) -> list[Any]:
     return result
 
 
-def audio(tag: str, data: Any, rate: int, most: int) -> list[Any]:
+def audio(tag: str, data: object, rate: int, most: int) -> list[Any]:
     """Sounds ``[k, frames, channels]`` of numbers from -1 to 1."""
     import wave  # a user's file may have this name, which nobody else should come upon
 
@@ -161,7 +161,7 @@ def audio(tag: str, data: Any, rate: int, most: int) -> list[Any]:
     return result
 
 
-def text(tag: str, data: Any) -> list[Any]:
+def text(tag: str, data: object) -> list[Any]:
     """A text, in Markdown, or several."""
     from tensorboardX.proto import summary_pb2, tensor_pb2, tensor_shape_pb2
 

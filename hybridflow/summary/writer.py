@@ -140,7 +140,11 @@ class _Within:
 
 @entered
 def create_file_writer(
-    logdir: Any, max_queue: Any = None, flush_millis: Any = None, filename_suffix: str = "", name: Any = None
+    logdir: object,
+    max_queue: object = None,
+    flush_millis: object = None,
+    filename_suffix: str = "",
+    name: object = None,
 ) -> SummaryWriter:
     """Make a writer of summaries for TensorBoard (extra ``tensorboard``).
 
@@ -163,7 +167,7 @@ def create_file_writer(
     return SummaryWriter(logdir, filename_suffix)
 
 
-def record_if(condition: Any) -> _Within:
+def record_if(condition: object) -> _Within:
     """Scope in which summaries are written where a condition is true.
 
     Args:
@@ -180,7 +184,7 @@ def record_if(condition: Any) -> _Within:
     return _Within(condition=condition)
 
 
-def set_step(step: Any) -> None:
+def set_step(step: object) -> None:
     """Set the default step of summaries.
 
     Args:
@@ -344,7 +348,7 @@ def image(
 @entered
 def audio(
     name: str,
-    data: Any,
+    data: object,
     sample_rate: int,
     step: ArrayLike | None = None,
     max_outputs: int = 3,
@@ -378,7 +382,7 @@ def audio(
 
 
 @entered
-def text(name: str, data: Any, step: ArrayLike | None = None, description: str | None = None) -> None:
+def text(name: str, data: object, step: ArrayLike | None = None, description: str | None = None) -> None:
     """Write a text in Markdown, or a list of them.
 
     Args:
@@ -422,7 +426,7 @@ def hparams(values: dict[str, Any]) -> None:
 
 
 @entered
-def graph(graph_data: Any) -> None:
+def graph(graph_data: object) -> None:
     """Write a graph: that of a concrete function, op by op.
 
     Args:
@@ -456,7 +460,7 @@ def _nodes(concrete: ConcreteFunction) -> list[Node]:
     return result
 
 
-def _write(make: Callable[..., Any], data: Any, step: Any) -> None:
+def _write(make: Callable[..., Any], data: object, step: object) -> None:
     """Write what ``make`` makes of the data, now or when the program that is traced comes to it."""
     scope, trace = _scope.get(), now().trace
     values = list(data) if isinstance(data, list) else [data]

@@ -100,7 +100,7 @@ def attribute_texts(holder: Any, name: str) -> list[str]:
     return [text(one) for piece in pieces for one in np.asarray(piece, object).ravel().tolist()]
 
 
-def text(value: Any) -> str:
+def text(value: object) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
@@ -115,7 +115,7 @@ def _model_weights(file: Any) -> Any:
     return _hard(file, "model_weights") if "model_weights" in list(file) else file
 
 
-def legacy_layers(file: Any) -> list[LegacyLayer]:
+def legacy_layers(file: object) -> list[LegacyLayer]:
     """The layers of a file of Keras 1 or 2, in their order."""
     group = _model_weights(file)
     result = []

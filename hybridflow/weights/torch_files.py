@@ -90,7 +90,7 @@ class _Dict(OrderedDict[Any, Any]):
         for key, value in pairs:
             self[_key(key)] = value
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: object) -> None:
         pass
 
 

@@ -193,7 +193,7 @@ def _prefixes(path: str, layer: Any) -> Iterable[str]:
 
 
 def _assignment(
-    layer: Any, path: str, prefix: str, rule: _Rule, weights: Weights, flattened: dict[int, tuple[int, ...]]
+    layer: object, path: str, prefix: str, rule: _Rule, weights: Weights, flattened: dict[int, tuple[int, ...]]
 ) -> Assignment:
     variable = _at(layer, rule.variable)
     sources = [f"{prefix}{source}" for source in rule.sources]

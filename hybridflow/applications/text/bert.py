@@ -104,7 +104,7 @@ class BERT(Pretrained):
             x = self._block(x, mask, f"encoder.layer.{layer}")
         return x, tanh(self._linear(x[:, 0], "pooler.dense"))
 
-    def _block(self, x: Any, mask: Any, name: str) -> Any:
+    def _block(self, x: object, mask: object, name: str) -> Any:
         parts = [self._linear(x, f"{name}.attention.self.{part}") for part in ("query", "key", "value")]
         query, key, value = [heads(part, self._heads) for part in parts]
         y = joined(scaled_dot_product_attention(query, key, value, mask))

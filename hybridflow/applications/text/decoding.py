@@ -69,7 +69,7 @@ class Decoder(Pretrained):
             check_all(fits, ArgumentError, lambda: ArgumentError(self.name, message), (), message)
         return self._forward(tokens, cache)
 
-    def _forward(self, tokens: Any, cache: Cache | None) -> Any:
+    def _forward(self, tokens: object, cache: Cache | None) -> Any:
         raise NotImplementedError
 
     def generate(self, tokens: Any, count: int, end: int | None = None) -> np.ndarray:

@@ -133,7 +133,7 @@ def _text(make: Function) -> Function:
 
 
 def _range(make: Function) -> Function:
-    def call(*bounds: Any) -> Any:
+    def call(*bounds: object) -> Any:
         bounds = tuple(bound.value() if isinstance(bound, Variable) else bound for bound in bounds)
         traced = any(is_open(bound) or isinstance(bound, SymbolicTensor) for bound in bounds)
         return TensorRange(*bounds) if traced and len(bounds) <= 3 else make(*bounds)
@@ -204,7 +204,7 @@ def _zip(make: Function) -> Function:
 
 
 def _reverse(make: Function) -> Function:
-    def call(*args: Any) -> Any:
+    def call(*args: object) -> Any:
         if len(args) == 1 and isinstance(args[0], TensorRange):
             return args[0].backwards()
         rows = rows_of(args[0]) if len(args) == 1 else None
@@ -289,7 +289,7 @@ def _in_program(name: str) -> Callable[[Function], Function]:
     """A function of floats whose namesake is computed in the program."""
 
     def special(compute: Function) -> Function:
-        def call(*args: Any) -> Any:
+        def call(*args: object) -> Any:
             for value in args:
                 if is_open(value) and not is_number(value):
                     raise ConcretizationError(

@@ -36,7 +36,7 @@ def depends(value: Any) -> bool:
     return isinstance(value, (Variable, Choice))
 
 
-def truth(value: Any) -> Any:
+def truth(value: object) -> Any:
     """The truth of what a comparison gave: a bool, or a tensor of one."""
     return conditional.truth(value) if depends(value) else bool(value)
 

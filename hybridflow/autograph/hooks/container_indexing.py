@@ -49,7 +49,7 @@ _MAPPINGS = (dict, collections.OrderedDict)
 LOOKUPS = (*_MAPPINGS, set, frozenset)
 
 
-def _base(value: Any) -> type | None:
+def _base(value: object) -> type | None:
     """The sequence of Python's whose items are taken as that takes them; None for other values."""
     for base in _SEQUENCES:
         if isinstance(value, base) and in_class(type(value), "__getitem__") is vars(base)["__getitem__"]:
@@ -57,25 +57,25 @@ def _base(value: Any) -> type | None:
     return None
 
 
-def _is_location(key: Any) -> bool:
+def _is_location(key: object) -> bool:
     """Whether it depends on a tensor what a position is."""
     return isinstance(key, Variable) or (isinstance(key, SymbolicTensor) and key._known() is None)
 
 
-def is_sought(container: Any, key: Any) -> bool:
+def is_sought(container: object, key: object) -> bool:
     """Whether it depends on a tensor what is looked for in a dict or a set."""
     return type(container) in LOOKUPS and _is_key(key)
 
 
-def _is_key(key: Any) -> bool:
+def _is_key(key: object) -> bool:
     return is_number(key) or (type(key) is tuple and any(map(_is_key, key)))
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     return value is None or isinstance(value, (str, bytes, int, float, enum.Enum))
 
 
-def takes(value: Any, key: Any) -> bool:
+def takes(value: object, key: object) -> bool:
     """Whether ``value[key]`` is one of items that Python knows, and a tensor decides which."""
     if type(value) in _MAPPINGS:
         return _is_key(key) or (isinstance(key, Choice) and all(map(_is_plain, key.options)))
@@ -118,7 +118,7 @@ def _of_chosen_key(value: Any, key: Choice) -> Any:
     return select(key.code, items, frame)
 
 
-def _element(array: np.ndarray, key: Any) -> Any:
+def _element(array: np.ndarray, key: object) -> Any:
     shown = "index {} is out of bounds for axis 0 with size " + str(len(array))
     place = _position(key, len(array), runtime_text.text_of(shown.format, key), array)
     with without_handlers():
@@ -140,7 +140,7 @@ def _position(key: Any, count: int, text: Any, value: Any) -> Tensor:
     return cast(elementwise.where(elementwise.less(number, 0), elementwise.add(number, count), number), dtypes.int32)
 
 
-def _location_of(known: list[Any], value: Any) -> tuple[Any, Any]:
+def _location_of(known: list[Any], value: object) -> tuple[Any, Any]:
     """Whether a value is among those that are known, and the number of the first one that equals it."""
     if not known:
         return False, None
@@ -175,7 +175,7 @@ def is_among(recording: GuardBuilder, value: Any, container: Any) -> Any:
 # ---- methods
 
 
-def method_of_lookup(value: Any, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+def method_of_lookup(value: object, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     """What to call for a method of a dict or a set, which finds by hash what it is given."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -295,7 +295,7 @@ class Items:
         _take_out(self._held, place, frame_of_user())
 
 
-def _change_one(held: Any, is_it: Tensor, change: Callable[[], None]) -> None:
+def _change_one(held: object, is_it: Tensor, change: Callable[[], None]) -> None:
     """Change a list or a dict where it is the one that is changed."""
     place = location_of(held)
     assert place is not None
@@ -323,7 +323,7 @@ class Attributes:
     def __getattr__(self, name: str) -> Any:
         return called_attribute[0](self._held, name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         frame = frame_of_user()
         for owner, is_it in self._origins:
             undo_log.record_attribute_write(owner, name, frame)
@@ -347,7 +347,7 @@ called_attribute: list[Callable[[Any, str], Any]] = []
 """What reads an attribute: ``recorder`` adds what notes that."""
 
 
-def _set(held: MutableSequence[Any], key: Any, value: Any) -> None:
+def _set(held: MutableSequence[Any], key: object, value: object) -> None:
     frame = frame_of_user()
     place = _position(key, len(held), "list assignment index out of range", held)
     held[:] = [branch_merge.select(elementwise.equal(place, k), value, before, frame) for k, before in enumerate(held)]

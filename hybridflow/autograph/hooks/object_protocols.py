@@ -27,7 +27,7 @@ def special_method(value: object, *names: str) -> tuple[str, types.FunctionType]
     return None
 
 
-def truth(value: Any) -> Any:
+def truth(value: object) -> Any:
     """The truth of an object whose class says it in code of the user's, a bool or a number of the program's; anything
     else as it is."""
     named_method = special_method(value, "__bool__", "__len__")

@@ -149,7 +149,7 @@ def is_same(choice: Choice, other: object) -> Any:
     return narrowing.is_one_of(choice, [k for k, option in enumerate(choice.options) if option is other])
 
 
-def truth(value: Any) -> Any:
+def truth(value: object) -> Any:
     """Something of which nothing but the truth is wanted: of a choice, and of an object whose class says it, a bool or
     a tensor of one."""
     if not isinstance(value, Choice):
@@ -245,7 +245,7 @@ def _method_of_one(function: Callable[[Any], Any]) -> Callable[[Choice], Any]:
 
 
 def _refuse(wish: str) -> Callable[..., Any]:
-    def method(self: Choice, *args: Any) -> Any:
+    def method(self: Choice, *args: object) -> Any:
         raise self.refused(wish)
 
     return method

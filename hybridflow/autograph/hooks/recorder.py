@@ -535,7 +535,7 @@ _LOOK_AT_CALLERS = (locals, globals, vars, dir, eval, exec, super, breakpoint, _
 def _next(take: Callable[..., Any]) -> Callable[..., Any]:
     """``next``, which cannot be taken back: but for a generator, it is not known who made the iterator, and when."""
 
-    def call(*args: Any) -> Any:
+    def call(*args: object) -> Any:
         if args and type(args[0]) is types.GeneratorType:
             iterator_advance.check_takes(args[0])
         elif not (args and hasattr(type(args[0]), "_program_iterations")):

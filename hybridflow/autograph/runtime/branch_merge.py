@@ -106,7 +106,7 @@ def merge_values(pred: Tensor, a: Values, b: Values, names: Sequence[str], frame
     return result
 
 
-def select(pred: Tensor, a: Any, b: Any, frame: FrameType) -> Any:
+def select(pred: Tensor, a: object, b: object, frame: FrameType) -> Any:
     """``a if pred else b`` of values that are there already, for ``frame``.  Raises TraceError where they have no one
     type."""
     result = merge_values(pred, {VALUE: a}, {VALUE: b}, [VALUE], frame)[VALUE]

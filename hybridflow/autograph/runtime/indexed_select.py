@@ -31,7 +31,7 @@ _FEW = 8  # values that are compared one by one
 _SMALL = 64  # elements of tensors that are stacked; of larger ones a branch reads one
 
 
-def select(code: Tensor, values: Sequence[Any], frame: FrameType | None = None, order: Any = None) -> Any:
+def select(code: Tensor, values: Sequence[Any], frame: FrameType | None = None, order: object = None) -> Any:
     """The value of the number ``code``, which is one of those that there are; for ``frame``, where somebody may know
     them as objects.  Numbers of one ``order`` are different ones."""
     first, *rest = values

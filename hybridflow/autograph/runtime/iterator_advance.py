@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hybridflow.autograph.runtime.branch import cannot_be_undone
 from hybridflow.autograph.runtime.mutation_check import BUFFERS, is_iterator
 from hybridflow.autograph.runtime.state import active
@@ -11,7 +9,7 @@ from hybridflow.autograph.runtime.undo_log import enclosing_branches
 from hybridflow.errors import TraceError
 
 
-def check_takes(*values: Any) -> None:
+def check_takes(*values: object) -> None:
     """Before something may take items from ``values``: raise TraceError if one is an iterator that was there before
     the branch, or of which it depends on a tensor how far a loop came."""
     for value in values:

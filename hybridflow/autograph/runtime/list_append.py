@@ -29,7 +29,7 @@ def _row(stack: Tensor, k: int) -> Tensor:
     return row.is_row(stack, k) if isinstance(row, SymbolicTensor) else row
 
 
-def _is_created(item: Any, leaves: Sequence[Any], side: Branch) -> bool:
+def _is_created(item: object, leaves: Sequence[Any], side: Branch) -> bool:
     """Whether an iteration has made an item, if it is one that may be changed."""
     is_changeable = object_trees.is_container(item) and not isinstance(item, tuple)
     return not is_changeable or any(is_traced_in(x, side.region) for x in leaves)
@@ -139,7 +139,7 @@ class _Origins:
                 if self._is_around(x):
                     self._groups[id(x)] = [x]
 
-    def _is_around(self, x: Any) -> bool:
+    def _is_around(self, x: object) -> bool:
         """Whether a tensor was there before the loop."""
         trace: Any = self._region
         while trace is not None and isinstance(x, SymbolicTensor):
@@ -152,7 +152,7 @@ class _Origins:
         """The group of what is ``x`` in an iteration."""
         return self._groups.setdefault(self._key(x, iteration), [])
 
-    def _key(self, x: Any, iteration: int) -> Any:
+    def _key(self, x: object, iteration: int) -> Any:
         if id(x) in self._known:
             return self._known[id(x)]
         if id(x) in self._groups:
@@ -192,12 +192,12 @@ def _last_row(stack: Tensor, k: int, held: Tensor | None) -> Tensor:
     return held.is_row(stack, k) if isinstance(held, SymbolicTensor) else held
 
 
-def is_appended(value: Any) -> bool:
+def is_appended(value: object) -> bool:
     """Whether a value is a list that iterations append to."""
     return any(value is one for one in active.appended)
 
 
-def check_read(value: Any) -> Any:
+def check_read(value: object) -> Any:
     """What was read of an object.  Raises TraceError for a list of which nobody knows while tracing what is in it."""
     if active.appended and is_appended(value):
         raise TraceError("for", "a list that each iteration appends to is read in an iteration.")

@@ -71,7 +71,7 @@ class _Leaf:
         return self.start if self.input is None else self.result(self.input)
 
 
-def _leaf_of(value: Any) -> Any:
+def _leaf_of(value: object) -> Any:
     if isinstance(value, Tensor):
         weak = weak_of(value)
         return _Leaf(value, value.dtype if weak is None else weak.dtype, value.shape, weak)
@@ -173,7 +173,7 @@ class _LoopVar:
         result: Choice = self.built(iter([leaf.input for leaf in self.carried_leaves()]))
         return result
 
-    def _chooses(self, end: Any, view: Branch) -> bool:
+    def _chooses(self, end: object, view: Branch) -> bool:
         """Whether more choices, or options, are carried from now on: of what there was and of what an iteration
         leaves."""
         if not self._may_choose:
@@ -213,7 +213,7 @@ class _LoopVar:
             self._ends = _objects_in(end, self._opaque, view)
         return same, is_known or not asks or self.conflict is not None
 
-    def _unify(self, end: Any, view: Branch) -> bool:
+    def _unify(self, end: object, view: Branch) -> bool:
         if self.conflict is not None:
             if self.start is UNBOUND and not isinstance(end, (MaybeUnbound, TypeMismatch)):
                 self._last = end
@@ -276,7 +276,7 @@ class _LoopVar:
         self._flatten({})
         return True
 
-    def _leaf_of_choice(self, number: int, end: Any, conflict: TypeMismatch) -> Choice | TypeMismatch:
+    def _leaf_of_choice(self, number: int, end: object, conflict: TypeMismatch) -> Choice | TypeMismatch:
         leaf = self.leaves[number]
         start = leaf.start if isinstance(leaf, _Leaf) else leaf
         widened = _widen_to_choice(start, end) if self._may_choose and can_be_choice(start, end) else None
@@ -308,7 +308,7 @@ class _LoopVar:
 
 
 def _objects_in(
-    value: Any, whole: Collection[int], view: Branch | None = None, met: frozenset[int] = frozenset()
+    value: object, whole: Collection[int], view: Branch | None = None, met: frozenset[int] = frozenset()
 ) -> list[Any]:
     """A value and all that is inside of it, but not in the ``whole`` ones: as many for each value of one structure."""
     if not object_trees.is_container(value) or id(value) in whole or id(value) in met:
@@ -320,7 +320,7 @@ def _objects_in(
     return [value, *(part for leaf in leaves for part in _objects_in(leaf, whole, view, around))]
 
 
-def _has_choice(value: Any) -> bool:
+def _has_choice(value: object) -> bool:
     """Whether a value is a choice, or holds one."""
     if isinstance(value, Choice) or not active.chosen:
         return isinstance(value, Choice) and not value.is_awaited
@@ -328,7 +328,7 @@ def _has_choice(value: Any) -> bool:
     return any(isinstance(part, Choice) and not part.is_awaited for part in parts)
 
 
-def _widen_to_choice(start: Any, end: Any) -> Choice | None:
+def _widen_to_choice(start: object, end: object) -> Choice | None:
     """A choice of what something was before a loop and of what an iteration leaves; it is the former."""
     options = list(options_of(start))
     for option in options_of(end):
@@ -337,7 +337,7 @@ def _widen_to_choice(start: Any, end: Any) -> Choice | None:
     return None if len(options) > MOST_OPTIONS else Choice(code_of(start, range(len(options_of(start)))), options)
 
 
-def _with_choices(start: Any, end: Any) -> Any:
+def _with_choices(start: object, end: object) -> Any:
     """``start`` with choices where it, and ``end``, have no one type."""
     if isinstance(start, Choice) or isinstance(end, Choice):
         if all(any(can_merge(option, other) for other in options_of(start)) for option in options_of(end)):
@@ -357,7 +357,7 @@ def _with_choices(start: Any, end: Any) -> Any:
     return pytree.unflatten(pytree.structure_of(start, one[0], [pytree.LEAF] * len(merged)), merged)
 
 
-def _placeholder(value: Any) -> Any:
+def _placeholder(value: object) -> Any:
     """Something of the type of a value, where nobody looks at the value."""
     leaves, structure = object_trees.flatten(value)
     zeros = [_zero(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
@@ -369,7 +369,7 @@ def _zero(x: Tensor) -> Any:
     return zeros(x.type) if weak is None else weak.scalar(zeros(TensorType((), weak.dtype)))
 
 
-def _fit_choices(model: Any, end: Any) -> Any:
+def _fit_choices(model: object, end: object) -> Any:
     """``end`` with choices where ``model``, which an iteration found, has them, as far as it has such options."""
     if not _has_choice(model):
         return end
@@ -388,7 +388,7 @@ def _fit_choices(model: Any, end: Any) -> Any:
     return pytree.unflatten(structure, fitted)
 
 
-def _fit_to_options(model: Choice, end: Any) -> Any:
+def _fit_to_options(model: Choice, end: object) -> Any:
     """``end`` as a choice with the options of ``model``, which keep what they were where it is another."""
     options, places = list(model.options), []
     for option in options_of(end):
@@ -436,7 +436,7 @@ object_trees.containers[MaybeUnbound] = lambda value: (
 )
 
 
-def _is_changeable(value: Any) -> bool:
+def _is_changeable(value: object) -> bool:
     if isinstance(value, Choice):
         return False
     return isinstance(value, Tensor) or (object_trees.is_container(value) and not isinstance(value, tuple))
@@ -467,7 +467,7 @@ def _widen_leaf(leaf: Any, end: Any) -> Any:
     return leaf if leaf.dtype == end.dtype else TypeMismatch("dtype", _printable(leaf), end)
 
 
-def _with_number(leaf: _Leaf, end: Any) -> Any:
+def _with_number(leaf: _Leaf, end: object) -> Any:
     if leaf.weak is None:
         if leaf.shape:
             return TypeMismatch("shape", _printable(leaf), end)
@@ -484,7 +484,7 @@ def _printable(leaf: _Leaf) -> Any:
     return leaf.start if not isinstance(leaf.start, Tensor) else SymbolicTensor(leaf.input._node, leaf.input._trace)  # type: ignore[union-attr]
 
 
-def unchanged(before: Any, after: Any) -> bool:
+def unchanged(before: object, after: object) -> bool:
     """Whether a place holds what it held."""
     (ones, structure), (others, other) = object_trees.flatten(before), object_trees.flatten(after)
     return structure == other and all(map(same_constant, ones, others))

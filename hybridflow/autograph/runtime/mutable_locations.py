@@ -29,7 +29,7 @@ UNREAD: Any = _Unbound()
 """The same of a name that nothing reads unless it has just been bound."""
 
 
-def is_unbound(value: Any) -> bool:
+def is_unbound(value: object) -> bool:
     return type(value) is _Unbound
 
 
@@ -222,12 +222,12 @@ def _kind_of_class(kind: type) -> type[Location] | None:
     return next((_KINDS[base] for base in bases), None)
 
 
-def is_container(value: Any) -> bool:
+def is_container(value: object) -> bool:
     """Whether a value is a container whose items can be changed."""
     return type(value) in CONTAINERS or _kind_of_class(type(value)) is not None
 
 
-def location_of(value: Any, name: str | None = None) -> Location | None:
+def location_of(value: object, name: str | None = None) -> Location | None:
     """The place that changes when items of ``value``, or its attribute ``name``, do; None where nothing can."""
     if name is None:
         kind = _KINDS.get(type(value)) or _kind_of_class(type(value))
@@ -247,7 +247,7 @@ def location_of(value: Any, name: str | None = None) -> Location | None:
     )
 
 
-def _is_slot(value: Any, name: str) -> bool:
+def _is_slot(value: object, name: str) -> bool:
     """Whether an attribute is kept beside the instance's dict."""
     return isinstance(inspect.getattr_static(type(value), name, None), types.MemberDescriptorType)
 

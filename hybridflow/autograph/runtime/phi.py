@@ -403,7 +403,7 @@ def _is_value(value: object) -> bool:
     return (isinstance(value, Tensor) and type(value) is not StringTensor) or _is_weak(value)
 
 
-def _is_weak(value: Any) -> bool:
+def _is_weak(value: object) -> bool:
     return weak_kind(value) is not None
 
 

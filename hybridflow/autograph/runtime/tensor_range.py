@@ -61,7 +61,7 @@ class TensorRange(IterationSpace):
     Where the step is known an iteration's index is its number; else iterations are counted.
     """
 
-    def __init__(self, *bounds: Any, element_of: Callable[[Any], Any] | None = None) -> None:
+    def __init__(self, *bounds: object, element_of: Callable[[Any], Any] | None = None) -> None:
         start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
         start, stop, step = (integer(bound, "an index or a size") for bound in (start, stop, step))
         self._element_of = element_of
@@ -149,7 +149,7 @@ class ArangeRange(TensorRange, Operators):
     """``arange`` of numbers of which a tensor decides: a range to a ``for`` statement, a tensor to all else.  ``make``
     makes that tensor, and raises an error where calls cannot find how long it is."""
 
-    def __init__(self, *bounds: Any, element_of: Callable[[Any], Any], make: Callable[[], Any]) -> None:
+    def __init__(self, *bounds: object, element_of: Callable[[Any], Any], make: Callable[[], Any]) -> None:
         super().__init__(*bounds, element_of=element_of)
         self._make = make
         self._tensor: Tensor | None = None  # of the trace of the function itself
@@ -200,7 +200,7 @@ class ArangeRange(TensorRange, Operators):
         return getattr(self._whole(), name)
 
 
-def materialize(value: Any) -> Any:
+def materialize(value: object) -> Any:
     """A value in which all that stands for a tensor until it is returned (``as_result``), as ranges do, is that."""
     leaves, structure = pytree.flatten(value)
     if not any(hasattr(type(leaf), "as_result") for leaf in leaves):
@@ -209,7 +209,7 @@ def materialize(value: Any) -> Any:
     return pytree.unflatten(structure, results)
 
 
-def check_kept(values: Any) -> None:
+def check_kept(values: object) -> None:
     """Raise ConcretizationError where what outlives the call holds a range that is a tensor."""
     if any(type(leaf) is ArangeRange for leaf in pytree.flatten(values)[0]):
         raise ConcretizationError(

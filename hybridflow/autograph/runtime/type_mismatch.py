@@ -24,7 +24,7 @@ class TypeMismatch:
 
     __slots__ = ("kind", "one", "other")
 
-    def __init__(self, kind: str, one: Any, other: Any) -> None:
+    def __init__(self, kind: str, one: object, other: object) -> None:
         self.kind, self.one, self.other = kind, text_of(one), text_of(other)
         if kind == "kind" and type(one) is type(other) and _is_object(one):
             self.kind = "object"
@@ -35,7 +35,7 @@ def _is_object(value: object) -> bool:
     return type(getattr(value, "__dict__", None)) is dict and not hasattr(value, "__qualname__")
 
 
-def text_of(value: Any) -> str:
+def text_of(value: object) -> str:
     """A value in a message: its type where it is a tensor."""
     if value is UNBOUND or value is UNREAD:
         return "not bound"

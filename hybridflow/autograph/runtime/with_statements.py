@@ -175,7 +175,7 @@ def _knows(manager: object) -> bool:
     return isinstance(exit, types.FunctionType) and any(known(exit) for known in is_users)
 
 
-def manage(manager: Any, frame: FrameType, first: int, last: int, names: tuple[str, ...]) -> Any:
+def manage(manager: object, frame: FrameType, first: int, last: int, names: tuple[str, ...]) -> Any:
     """The manager of a ``with`` over these lines, or what stands for it while the code is traced."""
     if current.trace is None or not _knows(manager) or not hasattr(type(manager), "__enter__"):
         return manager

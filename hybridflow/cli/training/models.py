@@ -127,7 +127,7 @@ def _called(config: Config, path: Path, call: Any) -> Any:
         raise config.error(path, signatures.text_of(error)) from None
 
 
-def _symbol(config: Config, path: Path, symbols: dict[str, Any], name: Any) -> Any:
+def _symbol(config: Config, path: Path, symbols: dict[str, Any], name: object) -> Any:
     if not isinstance(name, str) or name not in symbols:
         raise config.error(path, f"no layer before it is called {name!r}; {suggestion(str(name), symbols)}")
     return symbols[name]

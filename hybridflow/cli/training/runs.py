@@ -251,7 +251,7 @@ def _first(table: Table, count: int = 2) -> Table:
     return Table(cut(table.x), cut(table.y))
 
 
-def rows_of(value: Any) -> int:
+def rows_of(value: object) -> int:
     """How many rows the arrays of a table have."""
     return len(parts_of(value)[0])
 
