@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from hybridflow.errors import HybridflowError
 
 CONTENT_ERRORS = (
-    *(ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, NotImplementedError, RecursionError),
-    *(StopIteration, TypeError, ValueError, struct.error, zlib.error),
+    *(ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, RuntimeError, StopIteration, TypeError),
+    *(ValueError, struct.error, zlib.error),
 )
 
 
@@ -19,7 +19,8 @@ CONTENT_ERRORS = (
 def reading(kind: type[HybridflowError], stage: str, what: object, *passed: type[Exception]) -> Iterator[None]:
     """Within this, what is raised of damaged bytes is a ``kind``, which names the file; but for ``passed`` errors.
 
-    Errors of the system, such as a file that is not there, and MemoryError stay what they are.
+    Errors of the system, such as a file that is not there, and MemoryError stay what they are.  Those without a number
+    are none of its: h5py has them for damaged files.
     """
     try:
         yield
@@ -29,6 +30,8 @@ def reading(kind: type[HybridflowError], stage: str, what: object, *passed: type
         if str(what) in str(error):
             raise
         raise kind(stage, f"{what} cannot be read: {error}") from None
-    except (HybridflowError, *CONTENT_ERRORS) as error:
+    except (HybridflowError, OSError, *CONTENT_ERRORS) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
         text = " ".join(str(error).split())[:300]
         raise kind(stage, f"{what} cannot be read: {type(error).__name__}: {text}. The file is damaged.") from None

@@ -319,6 +319,18 @@ def test_damaged_files_are_errors_that_name_the_file_or_are_read(kind: str, tmp_
             continue
 
 
+def test_damage_that_hdf5_finds_is_an_error_of_ours(tmp_path: Path) -> None:
+    path = tmp_path / "weights.h5"
+    _hdf5(path)
+    whole = path.read_bytes()
+    assert whole.count(b"SNOD")
+    for content in (whole[:-1], whole[:100], whole.replace(b"SNOD", b"SNOT")):
+        path.write_bytes(content)
+        for read in (hf.weights.read, hf.Sequential([hf.Input((2,)), hf.layers.Dense(1)]).load_weights):
+            with pytest.raises(hf.errors.CheckpointError, match=r"weights\.h5.*damaged"):
+                read(path)
+
+
 def test_other_files(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("some words")
     for path in (tmp_path / "a.txt", tmp_path):
