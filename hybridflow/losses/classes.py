@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from hybridflow.array.creation import arange, full_like
@@ -99,8 +98,8 @@ class Loss(Configured):
         them.  In a model's steps, samples and elements count where the mask of the predictions, if they have one, says
         that there is something."""
         predictions = float_operand(y_pred, self.name)
-        is_keras = dialect.is_spoken_to(sys._getframe(1))  # which has float32 for wider predictions, too
-        usual = dtypes.float32 if is_keras else dtypes.compute_dtype(predictions.dtype)
+        # Keras has float32 for wider predictions, too
+        usual = dtypes.float32 if dialect.is_tensorflow else dtypes.compute_dtype(predictions.dtype)
         predictions = cast(predictions, self.dtype or usual)
         labels = as_tensor(y_true, self.name)
         if not self._takes_numbers:

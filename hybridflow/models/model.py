@@ -274,15 +274,23 @@ class Model(Trainer, Layer):
 
     # Looks
 
-    def summary(self, line_length: int | None = None, *, print_fn: Any = None, expand_nested: bool = False) -> None:
+    def summary(
+        self,
+        line_length: int | None = None,
+        *,
+        print_fn: Any = None,
+        expand_nested: bool = False,
+        show_trainable: bool = False,
+    ) -> None:
         """Print a table of the layers, their output shapes and numbers of parameters.
 
         Args:
             line_length: the width of the table, or None.
             print_fn: a function that is called with the text, in the place of ``print``.
             expand_nested: whether the layers of models within it have lines too.
+            show_trainable: whether a column says which layers are trained.
         """
-        (print_fn or print)(table(self, line_length, expand_nested))
+        (print_fn or print)(table(self, line_length, expand_nested, show_trainable))
 
     @property
     def layers(self) -> list[Any]:

@@ -10,18 +10,19 @@ from hybridflow.layers.keras_tensor import Symbol
 from hybridflow.layers.layer import Layer
 
 
-def table(model: Any, line_length: int | None = None, expand_nested: bool = False) -> str:
+def table(model: Any, line_length: int | None = None, expand_nested: bool = False, show_trainable: bool = False) -> str:
     """The text of ``model.summary()``."""
-    rows = [("Layer (type)", "Output Shape", "Param #")]
-    rows += _rows(model, expand_nested, 0)
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    columns = 4 if show_trainable else 3
+    rows = [("Layer (type)", "Output Shape", "Param #", "Trainable")[:columns]]
+    rows += [row[:columns] for row in _rows(model, expand_nested, 0, model.trainable)]
+    widths = [max(len(row[column]) for row in rows) for column in range(columns)]
     if line_length is not None:
-        widths[0] = max(line_length - widths[1] - widths[2] - 4, len(rows[0][0]))
+        widths[0] = max(line_length - sum(widths[1:]) - 2 * (columns - 1), len(rows[0][0]))
     lines = [
         "  ".join(_fit(cell, width, column) for column, (cell, width) in enumerate(zip(row, widths))).rstrip()
         for row in rows
     ]
-    rule = "-" * (sum(widths) + 4)
+    rule = "-" * (sum(widths) + 2 * (columns - 1))
     count, free = _size(model.weights), _size(model.trainable_variables)
     return "\n".join(
         [
@@ -38,15 +39,18 @@ def table(model: Any, line_length: int | None = None, expand_nested: bool = Fals
     )
 
 
-def _rows(model: object, expand_nested: bool, depth: int) -> list[tuple[str, str, str]]:
+def _rows(model: object, expand_nested: bool, depth: int, is_trained: bool) -> list[tuple[str, ...]]:
+    """A row for each layer; none is trained in a model that ``is_trained`` says is not."""
     rows = []
     for layer, shape in layers_and_shapes(model):
         kind = type(layer).__name__ if isinstance(layer, Layer) else "function"
         name = getattr(layer, "name", None) or getattr(layer, "__name__", kind)
         count = f"{_size(layer.weights):,}" if isinstance(layer, Layer) and layer.built else "?"
-        rows.append((f"{'  ' * depth}{name} ({kind})", shape, count if isinstance(layer, Layer) else "0"))
+        free = is_trained and getattr(layer, "trainable", False)
+        trained = ("Y" if free else "N") if getattr(layer, "weights", ()) else "-"
+        rows.append((f"{'  ' * depth}{name} ({kind})", shape, count if isinstance(layer, Layer) else "0", trained))
         if expand_nested and hasattr(layer, "layers"):
-            rows += _rows(layer, expand_nested, depth + 1)
+            rows += _rows(layer, expand_nested, depth + 1, free)
     return rows
 
 

@@ -242,3 +242,22 @@ def test_strategies_of_one_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TF_CONFIG", '{"cluster": {"worker": ["a:1", "b:1"]}}')
     with pytest.raises(DeviceError, match="2 workers"):
         tf.distribute.MultiWorkerMirroredStrategy()
+
+
+def test_settings_of_keras_and_of_the_optimizer() -> None:
+    tf.keras.config.disable_traceback_filtering()
+    assert tf.keras.config.floatx() == "float32" and tf.keras.config.backend() == tf.keras.backend.backend()
+    assert tf.keras.config.dtype_policy().name == "float32"
+    tf.config.optimizer.set_experimental_options({"constant_folding": True})
+    assert tf.config.optimizer.get_experimental_options()["constant_folding"] is True
+    assert next(iter(tf.data.Dataset.range(3))).numpy() == iter(tf.data.Dataset.range(3)).next().numpy() == 0
+
+
+def test_a_summary_says_what_is_trained() -> None:
+    inner = tf.keras.Sequential([tf.keras.Input((2,)), tf.keras.layers.Dense(3, name="one")])
+    model = tf.keras.Sequential([tf.keras.Input((2,)), inner, tf.keras.layers.Dense(1, name="two")])
+    inner.trainable = False
+    lines: list[str] = []
+    model.summary(show_trainable=True, expand_nested=True, print_fn=lines.append)
+    ends = {line.split()[0]: line.split()[-1] for line in lines[0].splitlines() if " (" in line}
+    assert ends["Layer"] == "Trainable" and (ends["one"], ends["two"]) == ("N", "Y")

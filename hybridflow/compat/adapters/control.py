@@ -424,7 +424,6 @@ def do_not_convert(func: Any = None) -> Any:
     "config.experimental.enable_tensor_float_32_execution",
     "config.experimental.set_synchronous_execution",
     "config.optimizer.set_jit",
-    "config.optimizer.set_experimental_options",
     "config.threading.set_inter_op_parallelism_threads",
     "autograph.set_verbosity",
     "autograph.experimental.set_loop_options",
@@ -433,6 +432,10 @@ def do_not_convert(func: Any = None) -> Any:
     "summary.trace_export",
     "keras.utils.enable_interactive_logging",
     "keras.utils.disable_interactive_logging",
+    "keras.config.enable_interactive_logging",
+    "keras.config.disable_interactive_logging",
+    "keras.config.enable_traceback_filtering",
+    "keras.config.disable_traceback_filtering",
 )
 def nothing(*args: Any, **kwargs: Any) -> None:
     """A setting that means nothing here."""

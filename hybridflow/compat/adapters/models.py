@@ -153,19 +153,19 @@ def register_keras_serializable(package: str = "Custom", name: str | None = None
     return lambda decorated: decorated
 
 
-@tf_export("keras.backend.epsilon")
+@tf_export("keras.config.epsilon", "keras.backend.epsilon")
 def epsilon() -> float:
     """``tf.keras.backend.epsilon``."""
     return 1e-7
 
 
-@tf_export("keras.backend.floatx")
+@tf_export("keras.config.floatx", "keras.backend.floatx")
 def floatx() -> str:
     """``tf.keras.backend.floatx``."""
     return "float32"
 
 
-@tf_export("keras.backend.image_data_format")
+@tf_export("keras.config.image_data_format", "keras.backend.image_data_format")
 def image_data_format() -> str:
     """``tf.keras.backend.image_data_format``."""
     return "channels_last"
@@ -220,7 +220,7 @@ def cast_to_floatx(x: Any) -> Any:
     return hf.astype(operand(x), dtypes.float32) if hasattr(x, "numpy") else np.asarray(x, np.float32)
 
 
-@tf_export("keras.backend.backend")
+@tf_export("keras.config.backend", "keras.backend.backend")
 def backend() -> str:
     """``tf.keras.backend.backend``."""
     return "hybridflow"
@@ -344,7 +344,14 @@ def pad_sequences(
     return result
 
 
-@tf_export("keras.backend.set_image_data_format", "keras.backend.set_floatx", "keras.backend.set_epsilon")
+@tf_export(
+    "keras.backend.set_image_data_format",
+    "keras.backend.set_floatx",
+    "keras.backend.set_epsilon",
+    "keras.config.set_image_data_format",
+    "keras.config.set_floatx",
+    "keras.config.set_epsilon",
+)
 def fixed_setting(value: Any) -> None:
     """``tf.keras.backend.set_floatx`` and its kin: what is there already.  Raises ArgumentError for anything else."""
     if value not in (floatx(), image_data_format(), epsilon()):

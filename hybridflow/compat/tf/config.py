@@ -14,4 +14,17 @@ def experimental_run_functions_eagerly(run_eagerly: Any, name: str | None = None
     return hf.config.run_functions_eagerly(run_eagerly)
 
 
+@tf_export("config.optimizer.set_experimental_options")
+def set_experimental_options(options: dict[str, Any]) -> None:
+    """``tf.config.optimizer.set_experimental_options``: they are kept, and change nothing: all passes run."""
+    _options.update(options)
+
+
+@tf_export("config.optimizer.get_experimental_options")
+def get_experimental_options() -> dict[str, Any]:
+    """``tf.config.optimizer.get_experimental_options``."""
+    return dict(_options)
+
+
+_options: dict[str, Any] = {"disable_meta_optimizer": False, "disable_model_pruning": False}
 export(hf.config.functions_run_eagerly, "config.experimental_functions_run_eagerly", "config.functions_run_eagerly")

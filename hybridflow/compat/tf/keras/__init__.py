@@ -9,6 +9,7 @@ from hybridflow.compat.tf.keras import (
     applications as applications,
     backend as backend,
     callbacks as callbacks,
+    config as config,
     constraints as constraints,
     initializers as initializers,
     layers as layers,
