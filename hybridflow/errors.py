@@ -19,6 +19,7 @@ from hybridflow import code_traits, flags
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_FOR_USERS = frozenset(("stands in", "records"))
 _INTERNAL = (*code_traits.FOLDERS, "<hybridflow")
 
 
@@ -37,6 +38,17 @@ def user_location(depth: int = 1) -> str | None:
             return f"{filename}:{frame.f_lineno}"
         frame = frame.f_back  # type: ignore[assignment]
     return None
+
+
+def asked_by_user() -> bool:
+    """Whether code of the user's called what asks, or code of ours that runs in its place, rather than other code."""
+    frame: types.FrameType | None = sys._getframe(2)
+    while frame is not None and _is_stdlib_or_generated(frame):
+        frame = frame.f_back
+    if frame is None:
+        return False
+    filename = frame.f_code.co_filename
+    return not is_internal(filename) or not _FOR_USERS.isdisjoint(code_traits.of_file(filename))
 
 
 def called_by_user() -> str | None:
@@ -116,6 +128,16 @@ def entered(function: Callable[P, R]) -> Callable[P, R]:
             raise of_user(of_arguments(error, function))  # noqa: B904  # the very error
 
     return call
+
+
+_ENTERED = entered(lambda: None).__code__
+
+
+def hands_on(function: types.FunctionType) -> bool:
+    """Whether it is what ``entered`` made of the function that it wraps, to which it gives just what it is given."""
+    if function.__code__ is not _ENTERED or not function.__closure__:
+        return False
+    return function.__closure__[0].cell_contents is getattr(function, "__wrapped__", None)
 
 
 @contextlib.contextmanager
@@ -232,6 +254,10 @@ class ShapeError(OperandError, ValueError):
 
 class SymbolicExtentError(ShapeError):
     """An op would have to calculate with a symbolic extent: the function needs a trace with known extents."""
+
+
+class LateQuestionError(SymbolicExtentError):
+    """A derivative's code asks for a symbolic extent when the trace is over."""
 
 
 class SignatureError(ShapeError, TypeError):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import operator
+import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from hybridflow.core import pytree
-from hybridflow.errors import ArgumentTypeError
+from hybridflow.errors import ArgumentTypeError, hands_on
 
 _ANY = inspect.Signature(
     [
@@ -17,6 +19,8 @@ _ANY = inspect.Signature(
         inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD),
     ]
 )
+
+_BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def name_of(function: Callable[..., Any]) -> str:
@@ -56,6 +60,51 @@ def split(parameters: Iterable[tuple[str, Any]], values: Iterable[Any]) -> tuple
     return args, kwargs
 
 
+def _signatures(function: Any) -> tuple[inspect.Signature, inspect.Signature]:
+    """What calls of a function are bound to: its own parameters, and these with names for the first of its ``*args``.
+
+    Such names are those of the parameters without defaults of what it wraps.  What has a default is left to ``*args``
+    and ``**kwargs``: a wrapper may count its arguments, or do something to each of them.
+    """
+    if isinstance(function, types.MethodType):
+        own, named = _signatures(function.__func__)
+        first = _without_first(own)
+        return first, first if own is named else _without_first(named)
+    wrapped = getattr(function, "__wrapped__", None)
+    if not callable(wrapped) or "__signature__" in getattr(function, "__dict__", ()):
+        signature = inspect.signature(function)
+        return signature, signature
+    if not isinstance(function, types.FunctionType) or hands_on(function):
+        return _signatures(wrapped)
+    own = inspect.signature(function, follow_wrapped=False)
+    return own, _named(own, _signatures(wrapped)[1])
+
+
+def _without_first(signature: inspect.Signature) -> inspect.Signature:
+    """The signature of a method, less the instance."""
+    parameters = list(signature.parameters.values())
+    has_first = parameters and parameters[0].kind in _BY_POSITION
+    return signature.replace(parameters=parameters[1:] if has_first else parameters)
+
+
+def _named(own: inspect.Signature, wrapped: inspect.Signature) -> inspect.Signature:
+    """A signature with names for the first of ``*args``, where it can have them."""
+    parameters = list(own.parameters.values())
+    kinds = [p.kind for p in parameters]
+    if inspect.Parameter.VAR_POSITIONAL not in kinds:
+        return own
+    rest = kinds.index(inspect.Parameter.VAR_POSITIONAL)
+    inner = [p for p in wrapped.parameters.values() if p.kind in _BY_POSITION][rest:]
+    names = list(itertools.takewhile(lambda p: p.default is p.empty, inner))
+    if (
+        not names
+        or own.parameters.keys() & {p.name for p in names}
+        or any(p.default is not p.empty for p in parameters[:rest])
+    ):
+        return own
+    return own.replace(parameters=[*parameters[:rest], *names, *parameters[rest:]])
+
+
 class _Argument:
     """Stands for an argument, of which only the place matters."""
 
@@ -69,20 +118,22 @@ _Default = tuple[Any, pytree.Structure, int]
 class Binder:
     """The parameters of one callable.  Bound arguments are a tuple with one value per parameter."""
 
-    __slots__ = ("_defaults", "_kinds", "_plain", "_signature", "name", "parameters")
+    __slots__ = ("_defaults", "_kinds", "_own", "_plain", "_signature", "name", "parameters")
 
     def __init__(self, function: Callable[..., Any], name: str) -> None:
         try:
-            signature = inspect.signature(function)
+            self._own, signature = _signatures(function)
         except (TypeError, ValueError):  # builtins without a text signature
-            signature = _ANY
+            self._own = signature = _ANY
         self.name = name
         self._defaults = _defaults_of(function)
+        self._take(signature)
+
+    def _take(self, signature: inspect.Signature) -> None:
         self._signature = signature
         self.parameters = tuple(signature.parameters)
         self._kinds = tuple(p.kind for p in signature.parameters.values())
-        plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        self._plain = all(kind in plain for kind in self._kinds)
+        self._plain = all(kind in _BY_POSITION for kind in self._kinds)
 
     def is_current(self, function: Callable[..., Any]) -> bool:
         """Whether the function still has the defaults that it had."""
@@ -100,6 +151,9 @@ class Binder:
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as error:
+            if self._own is not self._signature:
+                self._take(self._own)  # a wrapper that itself gives some of the arguments
+                return self.bind(args, kwargs)
             raise ArgumentTypeError(self.name, f"{error}; the signature is {self.name}{self._signature}.") from None
         bound.apply_defaults()
         return tuple(bound.arguments[name] for name in self.parameters)
