@@ -141,6 +141,17 @@ class _UserDerivative:
 
     def __call__(self, *cotangents: Tensor | None) -> list[Tensor | None]:
         filled = [builder.full(0, t) if g is None else conjugate(g) for g, t in zip(cotangents, self.output_types)]
+        trace: Any = current.trace
+        if trace is None:
+            return self._asked(filled)
+        assumptions = trace.root.assumptions
+        before, assumptions.is_asked_by_user = assumptions.is_asked_by_user, True
+        try:
+            return self._asked(filled)
+        finally:
+            assumptions.is_asked_by_user = before
+
+    def _asked(self, filled: list[Tensor]) -> list[Tensor | None]:
         if not self._variables:
             return self._checked(self._grad_fn(*filled), self._input_types, "argument")
         result = self._grad_fn(*filled, variables=list(self._variables))

@@ -129,12 +129,13 @@ class DynamicShapes:
                 line = f" ({short_location(where)})" if where else ""
                 family.pinned[place] = f"the code needs its value{line}"
 
-    def pin_all(self, key: Key, reason: str) -> None:
-        """Keep all places known that vary so far."""
+    def pin_all(self, key: Key, reason: str) -> bool:
+        """Keep all places known that vary so far.  Returns whether there are such."""
         family = self._families.get(self._name(key))
-        if family is not None:
-            for place in family.open - family.pinned.keys():
-                family.pinned[place] = reason
+        places = set() if family is None else family.open - family.pinned.keys()
+        for place in places:
+            family.pinned[place] = reason  # type: ignore[union-attr]
+        return bool(places)
 
     def stop(self, key: Key) -> None:
         """Keep everything known: traces of this family are not kept."""

@@ -21,6 +21,7 @@ from hybridflow.eager import nan_checks
 from hybridflow.errors import (
     ArgumentError,
     ArgumentTypeError,
+    LateQuestionError,
     StringsWantedError,
     TraceEnd,
     TraceError,
@@ -169,6 +170,11 @@ class Function(Dispatcher, Generic[P, R]):
                 raise  # of the function that is traced
             self._take_route(wanted)
             return self._call_slow(*args, **kwargs)
+        except LateQuestionError as error:
+            return_to(state)
+            if current.trace is not None or not self._pin_for_derivative(args, kwargs):
+                raise of_user(error)  # noqa: B904  # the very error
+            return self._call_slow(*args, **kwargs)
         except BaseException as error:
             return_to(state)
             raise of_user(error)  # noqa: B904  # the very error
@@ -179,6 +185,15 @@ class Function(Dispatcher, Generic[P, R]):
         if variant.guards is not None and variant.is_missed(form):
             self._add_native_call(variant, form, args, kwargs)
         return result
+
+    def _pin_for_derivative(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Give calls with the extents of this one a trace of their own, as its derivative asks for them; whether they
+        had none before."""
+        if self._route is not None:
+            return False
+        pinned = self._tracer.pin_for_derivative(self._request(*self._import_foreign_arrays(args, kwargs)))
+        self._take_native_calls()
+        return pinned
 
     def _take_route(self, wanted: TraceEnd) -> None:
         """Let calls go by way of another function from now on: one that is given sizes which programs find, or codes

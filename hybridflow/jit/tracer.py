@@ -140,6 +140,14 @@ class Tracer:
         if self._dynamic is not None:
             self._dynamic.observe(request.key)
 
+    def pin_for_derivative(self, request: CallRequest) -> bool:
+        """Let calls like this one have traces of their own, as a derivative's code needs the numbers that vary.
+        Returns whether they had none before."""
+        pinned = self._dynamic is not None and self._dynamic.pin_all(request.key, "a custom gradient needs its value")
+        if pinned:
+            self._cache.clear()
+        return pinned
+
     def clear(self) -> None:
         """Forget why it was traced again, and what varied."""
         self.retraces.clear()

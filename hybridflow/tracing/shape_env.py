@@ -20,7 +20,7 @@ from hybridflow.compiler.ir.extents import LEAST, Dim, Extent, never_negative
 from hybridflow.compiler.ir.polynomial import Quotient
 from hybridflow.compiler.ir.types import MAX_SIZE, Shape, is_static, product, shape_fault
 from hybridflow.core.context import now
-from hybridflow.errors import ShapeError, SymbolicExtentError, TraceEnd, user_location
+from hybridflow.errors import LateQuestionError, ShapeError, SymbolicExtentError, TraceEnd, user_location
 
 _TIMES = 1 << 12  # so many times the elements of an argument can be counted: that is less than 2**48 bytes
 _WORD = 2**63 - 1  # the greatest number of a program
@@ -47,6 +47,7 @@ class ShapeEnv:
         self.values: dict[str, Extent] = {}
         self.conditions: list[Dim] = []
         self.is_closed = False  # when the trace is over nothing may be added
+        self.is_asked_by_user = False  # by code of a derivative, which must not be told that what is unknown is false
         self.must_restart = False
         self._settled: set[Dim] = set()
         self._counted: set[Dim] = set()
@@ -118,7 +119,11 @@ class ShapeEnv:
             return False
         if self._known(difference) and self._known(difference * -1):
             return True
-        if self.is_closed or not self._has(difference):
+        if not self._has(difference):
+            return False
+        if self.is_closed:
+            if self.is_asked_by_user:
+                self._must_be_open(f"whether {a} is {b}")
             return False
         # Without a call, shapes that meet are taken to be equal; a number is one among many.
         if self.example(difference) != 0 and (self.examples or isinstance(a, int) or isinstance(b, int)):
@@ -184,6 +189,12 @@ class ShapeEnv:
     def as_float(self, extent: Dim) -> Any:
         """An extent as a float of the program, where numbers may be open; else None."""
         return make_float(extent, self) if self.fail_on_specialization and not self.is_closed else None
+
+    def require_value(self, names: Iterable[str]) -> NoReturn:
+        """Ask for these arguments' numbers: of the trace, or of a derivative."""
+        names = list(names)
+        self._must_be_open(f"the value of {', '.join(self.paths.get(name, name) for name in names)}")
+        self.require_specialization(names)
 
     def require_specialization(self, names: Iterable[str]) -> NoReturn:
         """Give the trace up: its code needs the values of these arguments' numbers."""
@@ -261,7 +272,19 @@ class ShapeEnv:
             sizes = {name: _TYPICAL + k for k, name in enumerate(extents.symbols(extent))}
         return extents.value_at(extent, sizes)
 
+    @property
+    def is_of_derivative(self) -> bool:
+        """Whether what is traced now is a derivative of what was traced with these assumptions."""
+        trace: Any = now().trace
+        return self.is_closed and trace is not None and trace.root.assumptions is self
+
     def _must_be_open(self, question: str) -> None:
+        if self.is_of_derivative:
+            raise LateQuestionError(
+                "gradient",
+                f"the code of a derivative asks {question}, and calls with others have the same program. Give the "
+                "extent in the TensorSpec.",
+            )
         if self.is_closed:
             raise SymbolicExtentError("extent", f"{question} is asked after the trace is over, which does not know it.")
 

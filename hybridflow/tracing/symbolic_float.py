@@ -52,12 +52,17 @@ class SymbolicFloat(OpenFloat):
 
     def value(self) -> float:
         """See ``OpenFloat``.  When the trace is over it is what it was there: it may have been left in an object."""
-        if not self._assumptions.is_closed:
-            self._assumptions.require_specialization(self.names)
+        if self._is_open:
+            self._assumptions.require_value(self.names)
         return self.example
 
+    @property
+    def _is_open(self) -> bool:
+        """Whether it stands for any number: in its trace, and in those of its derivatives."""
+        return not self._assumptions.is_closed or self._assumptions.is_of_derivative
+
     def as_operand(self, dtype: np.dtype[Any], stage: str) -> Tensor:
-        if dtype in (dtypes.float32, dtypes.float64) and not self._assumptions.is_closed:
+        if dtype in (dtypes.float32, dtypes.float64) and self._is_open:
             return cast(self.tensor, dtype)
         return literal(scalar_array(self.value(), dtype, stage))
 
@@ -81,7 +86,7 @@ class SymbolicFloat(OpenFloat):
     def _with(self, op: str, operation: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
         """``operation`` of two numbers, one of which is this."""
         other = right if left is self else left
-        if isinstance(other, (np.ndarray, np.generic)) or self._assumptions.is_closed:
+        if isinstance(other, (np.ndarray, np.generic)) or not self._is_open:
             left, right = (x.value() if isinstance(x, SymbolicFloat) else x for x in (left, right))
             return operation(left, right)
         if op == "divide" and type(other) is int and abs(other) > _EXACT and self.extent is not None:
