@@ -44,7 +44,7 @@ from hybridflow.compiler.ir.polynomial import (
     terms_of,
     text,
 )
-from hybridflow.errors import SymbolicExtentError
+from hybridflow.errors import SymbolicExtentError, asked_by_user
 
 _LARGE = 4  # times what a size is to be a multiple of: factors of its symbols that may be rounded up by themselves
 _FAR = 1 << 62  # more than any extent
@@ -102,7 +102,11 @@ class Dim(Polynomial):
         judge_here = _judge()
         return judge_here is not None and judge_here.equal(self, other)
 
-    __hash__ = Polynomial.__hash__
+    def __hash__(self) -> int:
+        """Members of the user's sets, and keys of their dicts, are numbers that may be equal: the judge is asked."""
+        if _judge() is not None and asked_by_user():
+            return hash(int(self))
+        return Polynomial.__hash__(self)
 
     def __ge__(self, other: Any) -> Any:
         least = _rounded(other, math.ceil)

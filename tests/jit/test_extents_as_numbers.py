@@ -25,6 +25,13 @@ def array(n: int) -> hf.Tensor:
     return hf.asarray(np.random.default_rng(n).normal(size=n).astype(np.float32))
 
 
+def assigned(n: int) -> dict[int, int]:
+    table = {3: 1, 5: 2}
+    table[n] = 0
+    table.update({n + 1: 3})
+    return table
+
+
 BODIES: dict[str, Callable[[Any], Any]] = {
     "a quotient by what may be 0 or less": lambda x: x + 10 // (x.shape[0] - 3),
     "a remainder by what may be 0 or less": lambda x: x + 10 % (x.shape[0] - 3),
@@ -36,6 +43,15 @@ BODIES: dict[str, Callable[[Any], Any]] = {
     "found in a dict": lambda x: x * WEIGHTS[x.shape[0]] if x.shape[0] in WEIGHTS else x,
     "missing in a dict": lambda x: x * WEIGHTS[x.shape[0]],
     "a shape in a set": lambda x: x * 2 if x.shape in {(3,), (5,)} else x,
+    "a member of a display": lambda x: x * len({x.shape[0], 3}),
+    "a member of a comprehension": lambda x: x * len({2 * n for n in (*x.shape, 3, 5)}),
+    "a member of a union": lambda x: x * len({x.shape[0]} | {3, 4}),
+    "a member of an operand": lambda x: x * len({3, 4}.union(x.shape)),
+    "a member of what is made": lambda x: x * len(frozenset([x.shape[0], 3])),
+    "a key of a display": lambda x: x * len({x.shape: 1, (3,): 2, (5,): 3}),
+    "a key of what is made": lambda x: x * len(dict.fromkeys((*x.shape, 3))),
+    "a key that is set": lambda x: x * len(assigned(x.shape[0])),
+    "its hash": lambda x: x * (hash(x.shape[0]) % 5),
     "its own key": lambda x: x * {x.shape[0]: 3.0}[x.shape[0]],
     "returned": lambda x: (x + 1, x.shape[0] * 2, x[1:].shape, [x.size // 3]),
     "returned alone": lambda x: x.shape[0],
@@ -148,3 +164,12 @@ def test_an_open_extent_is_the_number_that_it_meets_without_a_call() -> None:
     wrong = hf.function(lambda x: (x - mean) + hf.ones((2,)), input_signature=[hf.TensorSpec([None])])
     with pytest.raises(hf.errors.ShapeError, match="do not broadcast"):
         wrong.get_concrete_function()
+
+
+def test_equal_extents_are_one_member_and_one_key() -> None:
+    def counted(x: Any, y: Any) -> Any:
+        return x[0] * len({x.shape[0], y.shape[0]}) + y[0] * len({v.shape: v for v in (x, y)}), {len(x)} == {len(y)}
+
+    f = hf.function(counted)
+    for n, m in ((3, 3), (4, 4), (5, 4), (4, 4), (6, 6), (3, 6)):
+        assert same(outcome(f, array(n), array(m)), outcome(counted, array(n), array(m))), (n, m)
