@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import itertools
@@ -62,6 +63,7 @@ def split(parameters: Iterable[tuple[str, Any]], values: Iterable[Any]) -> tuple
 
 def _signatures(function: Any) -> tuple[inspect.Signature, inspect.Signature]:
     """What calls of a function are bound to: its own parameters, and these with names for the first of its ``*args``.
+    Calls are bound to the latter where they can be.
 
     Such names are those of the parameters without defaults of what it wraps.  What has a default is left to ``*args``
     and ``**kwargs``: a wrapper may count its arguments, or do something to each of them.
@@ -73,7 +75,7 @@ def _signatures(function: Any) -> tuple[inspect.Signature, inspect.Signature]:
     wrapped = getattr(function, "__wrapped__", None)
     if not callable(wrapped) or "__signature__" in getattr(function, "__dict__", ()):
         signature = inspect.signature(function)
-        return signature, signature
+        return getattr(function, "by_place", signature), signature
     if not isinstance(function, types.FunctionType) or hands_on(function):
         return _signatures(wrapped)
     own = inspect.signature(function, follow_wrapped=False)
@@ -148,15 +150,21 @@ class Binder:
         """One value per parameter, defaults filled in.  Raises ArgumentTypeError as a call of the function would."""
         if self._plain and not kwargs and len(args) == len(self.parameters):
             return args
-        try:
-            bound = self._signature.bind(*args, **kwargs)
-        except TypeError as error:
-            if self._own is not self._signature:
-                self._take(self._own)  # a wrapper that itself gives some of the arguments
-                return self.bind(args, kwargs)
-            raise ArgumentTypeError(self.name, f"{error}; the signature is {self.name}{self._signature}.") from None
+        bound = self._bound(args, kwargs)
         bound.apply_defaults()
         return tuple(bound.arguments[name] for name in self.parameters)
+
+    def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
+        try:
+            return self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            if self._own is not self._signature:
+                with contextlib.suppress(TypeError):
+                    bound = self._own.bind(*args, **kwargs)
+                    if self._own.parameters.keys() != self._signature.parameters.keys():
+                        self._take(self._own)  # of a wrapper that itself gives some of the arguments
+                    return bound
+            raise ArgumentTypeError(self.name, f"{error}; the signature is {self.name}{self._signature}.") from None
 
     def bind_with(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], known: Callable[[str], Any]

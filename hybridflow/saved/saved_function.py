@@ -242,6 +242,7 @@ class _Body:
     def __init__(self, name: str, programs: Sequence[Program]) -> None:
         self.__name__ = self.__qualname__ = name
         self.__signature__ = _signature(programs[0])
+        self.by_place = inspect.Signature([inspect.Parameter(*parameter) for parameter in programs[0].parameters])
         self.function: Any = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -156,6 +156,20 @@ def test_arguments_of_all_kinds(tmp_path: Path) -> None:
         loaded(pair, wrong=1)
 
 
+def test_a_plain_value_between_tensors_may_be_given_or_left_out(tmp_path: Path) -> None:
+    f = hf.function(lambda x, n, y: x * n + y)
+    x = rows(2)
+    expected = f(x, 2.0, x)
+    loaded = hf.saved.load(hf.saved.save(f, tmp_path / "f"))
+    for _ in range(40):  # native code answers some of them
+        for call in (loaded(x, 2.0, x), loaded(x, y=x), loaded(x, 2.0, y=x)):
+            np.testing.assert_array_equal(call, expected)
+    with pytest.raises(errors.ShapeError, match="no program was saved"):
+        loaded(x, 3.0, x)
+    with pytest.raises(errors.ArgumentTypeError, match="signature is"):
+        loaded(x, 2.0)
+
+
 def test_signatures_and_numbers_by_their_bits(tmp_path: Path) -> None:
     def signed(x: Any, *rest: Any, scale: float = 1.0, **more: float) -> Any:
         return hf.copysign(x, scale) + len(rest) + sum(more.values())
