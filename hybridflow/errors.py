@@ -256,7 +256,7 @@ class SymbolicExtentError(ShapeError):
     """An op would have to calculate with a symbolic extent: the function needs a trace with known extents."""
 
 
-class LateQuestionError(SymbolicExtentError):
+class DeferredQuestionError(SymbolicExtentError):
     """A derivative's code asks for a symbolic extent when the trace is over."""
 
 

@@ -69,17 +69,17 @@ def _signatures(function: Any) -> tuple[inspect.Signature, inspect.Signature]:
     and ``**kwargs``: a wrapper may count its arguments, or do something to each of them.
     """
     if isinstance(function, types.MethodType):
-        own, named = _signatures(function.__func__)
-        first = _without_first(own)
-        return first, first if own is named else _without_first(named)
+        unnamed, named = _signatures(function.__func__)
+        first = _without_first(unnamed)
+        return first, first if unnamed is named else _without_first(named)
     wrapped = getattr(function, "__wrapped__", None)
     if not callable(wrapped) or "__signature__" in getattr(function, "__dict__", ()):
         signature = inspect.signature(function)
         return getattr(function, "by_place", signature), signature
     if not isinstance(function, types.FunctionType) or hands_on(function):
         return _signatures(wrapped)
-    own = inspect.signature(function, follow_wrapped=False)
-    return own, _named(own, _signatures(wrapped)[1])
+    unnamed = inspect.signature(function, follow_wrapped=False)
+    return unnamed, _named(unnamed, _signatures(wrapped)[1])
 
 
 def _without_first(signature: inspect.Signature) -> inspect.Signature:
@@ -89,22 +89,22 @@ def _without_first(signature: inspect.Signature) -> inspect.Signature:
     return signature.replace(parameters=parameters[1:] if has_first else parameters)
 
 
-def _named(own: inspect.Signature, wrapped: inspect.Signature) -> inspect.Signature:
+def _named(unnamed: inspect.Signature, wrapped: inspect.Signature) -> inspect.Signature:
     """A signature with names for the first of ``*args``, where it can have them."""
-    parameters = list(own.parameters.values())
+    parameters = list(unnamed.parameters.values())
     kinds = [p.kind for p in parameters]
     if inspect.Parameter.VAR_POSITIONAL not in kinds:
-        return own
+        return unnamed
     rest = kinds.index(inspect.Parameter.VAR_POSITIONAL)
     inner = [p for p in wrapped.parameters.values() if p.kind in _BY_POSITION][rest:]
     names = list(itertools.takewhile(lambda p: p.default is p.empty, inner))
     if (
         not names
-        or own.parameters.keys() & {p.name for p in names}
+        or unnamed.parameters.keys() & {p.name for p in names}
         or any(p.default is not p.empty for p in parameters[:rest])
     ):
-        return own
-    return own.replace(parameters=[*parameters[:rest], *names, *parameters[rest:]])
+        return unnamed
+    return unnamed.replace(parameters=[*parameters[:rest], *names, *parameters[rest:]])
 
 
 class _Argument:
@@ -120,13 +120,13 @@ _Default = tuple[Any, pytree.Structure, int]
 class Binder:
     """The parameters of one callable.  Bound arguments are a tuple with one value per parameter."""
 
-    __slots__ = ("_defaults", "_kinds", "_own", "_plain", "_signature", "name", "parameters")
+    __slots__ = ("_defaults", "_kinds", "_unnamed", "_plain", "_signature", "name", "parameters")
 
     def __init__(self, function: Callable[..., Any], name: str) -> None:
         try:
-            self._own, signature = _signatures(function)
+            self._unnamed, signature = _signatures(function)
         except (TypeError, ValueError):  # builtins without a text signature
-            self._own = signature = _ANY
+            self._unnamed = signature = _ANY
         self.name = name
         self._defaults = _defaults_of(function)
         self._take(signature)
@@ -158,11 +158,11 @@ class Binder:
         try:
             return self._signature.bind(*args, **kwargs)
         except TypeError as error:
-            if self._own is not self._signature:
+            if self._unnamed is not self._signature:
                 with contextlib.suppress(TypeError):
-                    bound = self._own.bind(*args, **kwargs)
-                    if self._own.parameters.keys() != self._signature.parameters.keys():
-                        self._take(self._own)  # of a wrapper that itself gives some of the arguments
+                    bound = self._unnamed.bind(*args, **kwargs)
+                    if self._unnamed.parameters.keys() != self._signature.parameters.keys():
+                        self._take(self._unnamed)  # of a wrapper that itself gives some of the arguments
                     return bound
             raise ArgumentTypeError(self.name, f"{error}; the signature is {self.name}{self._signature}.") from None
 

@@ -21,7 +21,7 @@ from hybridflow.eager import nan_checks
 from hybridflow.errors import (
     ArgumentError,
     ArgumentTypeError,
-    LateQuestionError,
+    DeferredQuestionError,
     StringsWantedError,
     TraceEnd,
     TraceError,
@@ -170,7 +170,7 @@ class Function(Dispatcher, Generic[P, R]):
                 raise  # of the function that is traced
             self._take_route(wanted)
             return self._call_slow(*args, **kwargs)
-        except LateQuestionError as error:
+        except DeferredQuestionError as error:
             return_to(state)
             if current.trace is not None or not self._pin_for_derivative(args, kwargs):
                 raise of_user(error)  # noqa: B904  # the very error

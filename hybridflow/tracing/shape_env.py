@@ -20,7 +20,7 @@ from hybridflow.compiler.ir.extents import LEAST, Dim, Extent, never_negative
 from hybridflow.compiler.ir.polynomial import Quotient
 from hybridflow.compiler.ir.types import MAX_SIZE, Shape, is_static, product, shape_fault
 from hybridflow.core.context import now
-from hybridflow.errors import LateQuestionError, ShapeError, SymbolicExtentError, TraceEnd, user_location
+from hybridflow.errors import DeferredQuestionError, ShapeError, SymbolicExtentError, TraceEnd, user_location
 
 _TIMES = 1 << 12  # so many times the elements of an argument can be counted: that is less than 2**48 bytes
 _WORD = 2**63 - 1  # the greatest number of a program
@@ -280,7 +280,7 @@ class ShapeEnv:
 
     def _must_be_open(self, question: str) -> None:
         if self.is_of_derivative:
-            raise LateQuestionError(
+            raise DeferredQuestionError(
                 "gradient",
                 f"the code of a derivative asks {question}, and calls with others have the same program. Give the "
                 "extent in the TensorSpec.",
