@@ -120,7 +120,7 @@ _Default = tuple[Any, pytree.Structure, int]
 class Binder:
     """The parameters of one callable.  Bound arguments are a tuple with one value per parameter."""
 
-    __slots__ = ("_defaults", "_kinds", "_unnamed", "_plain", "_signature", "name", "parameters")
+    __slots__ = ("_defaults", "_kinds", "_plain", "_signature", "_unnamed", "name", "parameters")
 
     def __init__(self, function: Callable[..., Any], name: str) -> None:
         try:
