@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 from typing import Any
@@ -10,13 +11,14 @@ from typing import Any
 from hybridflow.aot import library
 from hybridflow.cli import output, target
 from hybridflow.errors import ArgumentError
+from hybridflow.serving import endpoint
 
 
 def add_to(commands: Any) -> None:
     parser = commands.add_parser(
         "compile",
         help="machine code that C calls",
-        description="An object file and a C header of a saved model, or of FILE::function with --shapes.",
+        description="An object file and a C header of a saved, ONNX or Keras model, or FILE::function with --shapes.",
     )
     parser.add_argument("model", metavar="MODEL")
     parser.add_argument("-o", "--output", metavar="FOLDER", default=".", help="where the files go (default: here)")
@@ -45,9 +47,10 @@ def run(options: argparse.Namespace) -> int:
         if options.shapes is not None:
             signature = target.specs(model, options.shapes, "compile")
     formats = options.format or ["object"]
-    compiled = library.compile(
-        model, os.path.join(options.output, name), options.target or "native", signature, options.weights, formats
-    )
+    with endpoint.saved_form(path) if model is path else contextlib.nullcontext(model) as source:
+        compiled = library.compile(
+            source, os.path.join(options.output, name), options.target or "native", signature, options.weights, formats
+        )
     if options.json:
         output.print_json({"functions": compiled.functions, "files": compiled.files, "needs": list(compiled.needs)})
         return 0

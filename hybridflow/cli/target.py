@@ -22,6 +22,7 @@ from hybridflow.errors import ArgumentError
 from hybridflow.jit.bound_method import BoundFunction
 from hybridflow.jit.function import Function
 from hybridflow.jit.tensor_spec import TensorSpec
+from hybridflow.serving import endpoint
 
 _SHAPE = re.compile(r"(?P<extents>scalar|\d+(?:x\d+)*)(?::(?P<dtype>\w+))?(?::(?P<low>-?\d+)\.\.(?P<high>-?\d+))?")
 _SEPARATORS = re.compile(r"[\[\]{},]")
@@ -78,8 +79,9 @@ def load(target: str, stage: str) -> Function:
 
 
 def _saved(path: str, name: str, stage: str) -> Function:
-    """A function of a saved file."""
-    loaded = hf.saved.load(path)
+    """A function of a saved file, or of an ONNX or Keras model."""
+    with endpoint.saved_form(path) as file:
+        loaded = hf.saved.load(file)
     names = list(loaded.functions)
     if not name and len(names) > 1:
         raise ArgumentError(stage, f"{path} has the functions {', '.join(names)}. Write {path}::{names[0]}.", "")

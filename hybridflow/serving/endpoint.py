@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,6 +76,13 @@ class Endpoint:
         is_open = bool(self.outputs) and all(port.shape and port.shape[0] is None for port in ports)
         self.is_batched = is_open and self._is_by_row()
 
+    def rename(self, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+        """Take these names, where there are as many."""
+        if len(inputs) == len(self.inputs):
+            self.inputs = [port._replace(name=name) for port, name in zip(self.inputs, inputs)]
+        if len(outputs) == len(self.outputs):
+            self.outputs = [port._replace(name=name) for port, name in zip(self.outputs, outputs)]
+
     def check(self, arrays: Sequence[np.ndarray]) -> None:
         """Raise RequestError for arrays of other dtypes or shapes than the inputs'."""
         for port, array in zip(self.inputs, arrays, strict=True):
@@ -93,7 +101,8 @@ class Endpoint:
         rest = iter(arrays)
         leaves = [next(rest) if isinstance(leaf, TensorSpec) else leaf for leaf in self._leaves]
         try:
-            result = self._function(*pytree.unflatten(self._structure, leaves))
+            positional, named = self._function._binder.split(pytree.unflatten(self._structure, leaves))
+            result = self._function(*positional, **named)
         except HybridflowError as error:
             place = f"  ({short_location(error.where)})" if error.where else ""
             raise RequestError(400, str(error).removesuffix(place)) from None  # a place in the server, or its libraries
@@ -182,25 +191,46 @@ def load(path: str) -> Endpoint:
     if path.endswith(".onnx"):
         from hybridflow import onnx
 
-        return _endpoint_of_module(onnx.load(path))
-    if path.endswith((".keras", ".h5", ".hdf5")):
+        model = onnx.load(path)
+        with _saved(model) as file:
+            endpoint = _of_file(file, path)
+        endpoint.rename(model.input_names, model.output_names)
+        return endpoint
+    with saved_form(path) as file:
+        return _of_file(file, path)
+
+
+@contextlib.contextmanager
+def saved_form(path: str) -> Iterator[str]:
+    """A file as ``hf.saved.save`` writes it: the file itself, or one of the programs of an ONNX or Keras model."""
+    if path.endswith(".onnx"):
+        from hybridflow import onnx
+
+        module: Any = onnx.load(path)
+    elif path.endswith((".keras", ".h5", ".hdf5")):
         from hybridflow import models
 
-        return _endpoint_of_module(models.load_model(path, compile=False))
-    return _of_file(path, path)
+        module = models.load_model(path, compile=False)
+    else:
+        yield path
+        return
+    with _saved(module) as file:
+        yield file
 
 
-def _endpoint_of_module(module: object) -> Endpoint:
-    """The endpoint of a module, whose programs are traced as they are for a file."""
-    with tempfile.TemporaryDirectory(prefix="hybridflow-serve-") as folder:
+@contextlib.contextmanager
+def _saved(module: object) -> Iterator[str]:
+    """A file of a module, whose programs are traced as they are for one."""
+    with tempfile.TemporaryDirectory(prefix="hybridflow-") as folder:
         path = os.path.join(folder, "model")
         saved.save(module, path)
-        return _of_file(path, getattr(module, "name", "model"))
+        yield path
 
 
 def of_function(function: object) -> Endpoint:
     """The endpoint of an ``hf.function`` with an ``input_signature``, or one that was called."""
-    return _endpoint_of_module(function)
+    with _saved(function) as file:
+        return _of_file(file, getattr(function, "name", "model"))
 
 
 def _of_file(path: str, what: str) -> Endpoint:
