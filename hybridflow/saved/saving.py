@@ -29,7 +29,7 @@ from hybridflow.module import Module
 from hybridflow.saved.format import DEFAULT, KIND, WITH_CONDITIONS, WITH_ERRORS, WRITER, packed
 from hybridflow.saved.loading import Loaded
 from hybridflow.saved.raised_errors import numbers_kept, records_of
-from hybridflow.saved.shape_variants import shape_variants, with_small_parts
+from hybridflow.saved.shape_variants import shape_variants, small_variants
 from hybridflow.tracing.trace import State
 
 if TYPE_CHECKING:
@@ -299,20 +299,11 @@ def _small_extents(concrete: ConcreteFunction) -> Iterator[ConcreteFunction]:
         chosen = {name: size for name, size in zip(names, sizes) if size is not None}
         keys = tuple(_known(place, key, chosen) for place, key in enumerate(concrete.key.leaves))
         try:
-            leaves = [
-                TensorSpec(key.shape, key.dtype) if isinstance(key, TensorKey) else concrete.known.plain(place)
-                for place, key in enumerate(keys)
-            ]
+            for small in small_variants(concrete, Key(concrete.key.structure, keys)):
+                small.specialise = concrete.specialise
+                yield small
         except KeyError:  # nobody can say what else is given
             return
-        wanted = Key(concrete.key.structure, keys)
-        try:
-            specialised = [concrete.specialise(leaves, wanted)]
-        except Exception:  # there is no program for such an extent, as there is no maximum of nothing
-            specialised = list(with_small_parts(concrete, wanted))
-        for small in specialised:
-            small.specialise = concrete.specialise
-            yield small
 
 
 def _combinations(count: int) -> list[tuple[int | None, ...]]:

@@ -18,6 +18,7 @@ from hybridflow.compiler.ir.extents import LEAST, Dim, Extent, affine, symbols, 
 from hybridflow.compiler.ir.types import Shape
 from hybridflow.jit.cache_key import Key, TensorKey
 from hybridflow.jit.concrete_function import ConcreteFunction
+from hybridflow.jit.tensor_spec import TensorSpec
 
 _MOST = 16  # programs for one signature
 _BETWEEN = 16  # between extents that are to differ
@@ -77,20 +78,30 @@ def _tried(
         yield specialised
 
 
-def with_small_parts(concrete: ConcreteFunction, key: Key) -> Iterator[ConcreteFunction]:
-    """What answers calls of a key with small extents, where it has no trace for all of the open ones: of extents for
-    which what follows from them is small too, as ``x[1:]`` is beside no elements of ``y`` in ``x[1:] + y``."""
+def small_variants(concrete: ConcreteFunction, key: Key) -> Iterator[ConcreteFunction]:
+    """What answers calls of a key with small extents.  Where one trace does not for all of the open ones, it is of
+    extents for which what follows from them is small too, as ``x[1:]`` is beside no elements of ``y`` in ``x[1:] + y``.
+    """
     assert concrete.specialise is not None
+    leaves = _leaves(concrete, key, None)
     seen: list[ConcreteFunction] = []
+    try:
+        general = concrete.specialise(leaves, key)
+    except Exception:  # there is no program for such an extent, as there is no maximum of nothing
+        pass
+    else:
+        wanted = [leaf.shape for leaf in key.leaves if isinstance(leaf, TensorKey)]
+        pairs = [pair for shapes in zip(wanted, _inputs(general)) for pair in zip(*shapes)]
+        numbers = [extent for asked, extent in pairs if isinstance(extent, int) and not isinstance(asked, int)]
+        if all(number >= LEAST for number in numbers):  # or no call has such an extent
+            seen.append(general)
+            yield general
+        if not numbers:
+            return
     if not any(isinstance(leaf, TensorKey) and leaf.is_open for leaf in key.leaves):
         return
     for size in range(LEAST, LEAST + _REMAINDERS):
-        leaves = [
-            np.broadcast_to(np.zeros((), leaf.dtype), [e if isinstance(e, int) else size for e in leaf.shape])
-            if isinstance(leaf, TensorKey)
-            else concrete.known.plain(place)
-            for place, leaf in enumerate(key.leaves)
-        ]
+        leaves = _leaves(concrete, key, size)
         if any(other.fits(leaves) for other in seen):
             continue
         try:
@@ -98,6 +109,21 @@ def with_small_parts(concrete: ConcreteFunction, key: Key) -> Iterator[ConcreteF
         except Exception:  # the user's code, which may raise whatever it likes
             continue
         yield seen[-1]
+
+
+def _leaves(concrete: ConcreteFunction, key: Key, size: int | None) -> list[Any]:
+    """Arguments of a key: TensorSpecs, or arrays that have a ``size`` for open extents.  Raises KeyError where nobody
+    can say what else is given."""
+    leaves: list[Any] = []
+    for place, leaf in enumerate(key.leaves):
+        if not isinstance(leaf, TensorKey):
+            leaves.append(concrete.known.plain(place))
+        elif size is None:
+            leaves.append(TensorSpec(leaf.shape, leaf.dtype))
+        else:
+            shape = [extent if isinstance(extent, int) else size for extent in leaf.shape]
+            leaves.append(np.broadcast_to(np.zeros((), leaf.dtype), shape))
+    return leaves
 
 
 def _inputs(concrete: ConcreteFunction) -> list[Shape]:
