@@ -14,6 +14,7 @@ import pytest
 import hybridflow as hf
 from hybridflow import errors, layers
 from hybridflow.checkpoint import files
+from hybridflow.saved.format import VERSION
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.code
@@ -237,7 +238,7 @@ def f32(shape: list[Any]) -> Any:
 
 
 HOSTILE: dict[str, Any] = {
-    "a later format": lambda t: t.update(version="3"),
+    "a later format": lambda t: t.update(version=str(VERSION + 1)),
     "no version": lambda t: t.update(version="x"),
     "another kind": lambda t: t.update(kind="checkpoint"),
     "no programs": lambda t: t.pop("programs"),
