@@ -13,6 +13,7 @@ from hybridflow.core.context import now
 from hybridflow.core.tensor import Tensor
 from hybridflow.effects.exception_template import parts_of_exception, said_of
 from hybridflow.effects.runtime_text import RuntimeValues
+from hybridflow.effects.traced_frames import frames_of_user, traceback_of
 from hybridflow.errors import OF_PROGRAM, is_of_program, short_location, user_location
 from hybridflow.tracing.effect_token import require
 
@@ -28,11 +29,12 @@ def raise_unless(ok: Tensor, error: BaseException, cause: BaseException | None =
     """
     check_not_caught(type(error))
     where = short_location(user_location(2))
+    frames = frames_of_user(error)
     late = RuntimeValues([said_of(error), said_of(cause)])
 
     def fail(*arrays: np.ndarray) -> NoReturn:
         said, said_of_cause = late.filled(arrays)
-        parts = parts_of_exception(said)
+        parts = parts_of_exception(said).with_traceback(traceback_of(frames))
         if not is_of_program(parts):
             parts.add_note(f"{OF_PROGRAM}  ({where})" if where else OF_PROGRAM)
         if not said_of_cause:

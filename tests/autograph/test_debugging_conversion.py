@@ -87,7 +87,13 @@ def test_errors_that_a_tensor_lets_happen_name_the_users_lines(tmp_path: Path) -
     lines = said_of_an_error(tmp_path / "program.py", program)
     assert any("ShapeError: [reshape]" in line and line.endswith("(program.py:5)") for line in lines)
     assert lines[-1] == "raised by compiled code  (program.py:13)"
-    assert any('program.py", line 18, in <module>' in line for line in lines)
+    files = [line for line in lines if line.startswith("File ") and "program.py" in line]
+    assert [line.partition("program.py")[2] for line in files] == [
+        '", line 18, in <module>',
+        '", line 13, in f',
+        '", line 5, in helper',
+    ]
+    assert lines[lines.index(files[-1]) + 1] == "row = hf.reshape(row, (7,))"
 
 
 def test_profiles_show_the_users_lines() -> None:
