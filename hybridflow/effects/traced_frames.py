@@ -50,7 +50,7 @@ def frames_of_user(error: BaseException) -> list[Place]:
 
 
 def _is_part_of(place: Place, before: list[Place]) -> bool:
-    """Whether it is a function without a name in the line that calls it, as comprehensions are while they are traced."""
+    """Whether it is a lambda in the line that calls it, as comprehensions are while they are traced."""
     return place.function == "<lambda>" and any(place[::2] == other[::2] for other in before)
 
 
