@@ -41,7 +41,7 @@ def table(model: Any, line_length: int | None = None, expand_nested: bool = Fals
 
 def _rows(model: object, expand_nested: bool, depth: int, is_trained: bool) -> list[tuple[str, ...]]:
     """A row for each layer; none is trained in a model that ``is_trained`` says is not."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for layer, shape in layers_and_shapes(model):
         kind = type(layer).__name__ if isinstance(layer, Layer) else "function"
         name = getattr(layer, "name", None) or getattr(layer, "__name__", kind)
