@@ -28,9 +28,9 @@ class NamespaceInfo:
         """Where new tensors lie: the device of the innermost ``hf.device`` block, else the CPU."""
         return devices.scope()
 
-    def devices(self) -> tuple[str, ...]:
+    def devices(self) -> list[str]:
         """The devices of this process."""
-        return tuple(devices.list_devices())
+        return list(devices.list_devices())
 
     def default_dtypes(self, *, device: str | None = None) -> dict[str, np.dtype[Any]]:
         """The dtypes of Python numbers and of positions."""
