@@ -11,9 +11,8 @@ from hybridflow.array import reductions
 from hybridflow.autograph.runtime.exception_handlers import check_not_caught
 from hybridflow.core.context import now
 from hybridflow.core.tensor import Tensor
-from hybridflow.effects.exception_template import parts_of_exception, said_of
+from hybridflow.effects.exception_template import frames_of_user, parts_of_exception, said_of, traceback_of
 from hybridflow.effects.runtime_text import RuntimeValues
-from hybridflow.effects.traced_frames import frames_of_user, traceback_of
 from hybridflow.errors import OF_PROGRAM, is_of_program, short_location, user_location
 from hybridflow.tracing.effect_token import require
 
