@@ -42,10 +42,14 @@ def _put_into_scipy() -> None:
     marker = getattr(fixture, "_fixture_function_marker", None) or fixture._pytestfixturefunction
     object.__setattr__(marker, "params", (pytest.param(hf, id="hybridflow", marks=marks),))
     tests.xp_known_backends.add("hybridflow")
-    default = helpers.xp_default_dtype
+    default: Any = helpers.xp_default_dtype
+
+    def default_dtype(xp: Any) -> Any:
+        return xp.float32 if xp is hf else default(xp)
+
     for module in [m for name, m in sys.modules.items() if name.startswith("scipy.")]:
-        if getattr(module, "xp_default_dtype", None) is default:
-            vars(module)["xp_default_dtype"] = lambda xp: xp.float32 if xp is hf else default(xp)
+        if vars(module).get("xp_default_dtype") is default:
+            vars(module)["xp_default_dtype"] = default_dtype
 
 
 def _put_into_sklearn() -> None:
