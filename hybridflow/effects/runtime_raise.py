@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -9,12 +11,14 @@ import numpy as np
 
 from hybridflow.array import reductions
 from hybridflow.autograph.runtime.exception_handlers import check_not_caught
+from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.context import now
 from hybridflow.core.tensor import Tensor
 from hybridflow.effects.exception_template import frames_of_user, parts_of_exception, said_of, traceback_of
-from hybridflow.effects.runtime_text import RuntimeValues
-from hybridflow.errors import OF_PROGRAM, is_of_program, short_location, user_location
+from hybridflow.effects.runtime_text import RuntimeValues, joined
+from hybridflow.errors import OF_PROGRAM, HybridflowError, is_of_program, short_location, user_location
 from hybridflow.tracing.effect_token import require
+from hybridflow.tracing.shape_env import current_shape_env
 
 handlers: list[Callable[..., bool]] = []
 """Each is asked, with the first arguments of ``fail_unless``, whether the code that is traced catches the error itself:
@@ -29,7 +33,11 @@ def raise_unless(ok: Tensor, error: BaseException, cause: BaseException | None =
     check_not_caught(type(error))
     where = short_location(user_location(2))
     frames = frames_of_user(error)
-    late = RuntimeValues([said_of(error), said_of(cause)])
+    said = said_of(error)
+    pieces = _pieces_with_extents(said)
+    if pieces:
+        said[1] = [joined([(piece, "", "") if isinstance(piece, Dim) else piece for piece in pieces])]
+    late = RuntimeValues([said, said_of(cause)])
 
     def fail(*arrays: np.ndarray) -> NoReturn:
         said, said_of_cause = late.filled(arrays)
@@ -40,7 +48,7 @@ def raise_unless(ok: Tensor, error: BaseException, cause: BaseException | None =
             raise parts
         raise parts from parts_of_exception(said_of_cause)
 
-    require(ok, fail, late.tensors(), type(error), _text(error))
+    require(ok, fail, late.tensors(), type(error), _text(error), _numbered(pieces))
 
 
 def check_all(
@@ -68,6 +76,38 @@ def fail_unless(
         raise make(*late.filled(arrays))
 
     require(ok, fail, late.tensors(), kind, message)
+
+
+_SHAPE = re.compile(r"(\[[^\[\]]*\]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))")
+
+_EXTENT = re.compile(r"([\[(]|, ?|[\])]$)")
+
+
+def _pieces_with_extents(said: list[Any]) -> list[str | Dim]:
+    """The text of an error of ours in pieces, with open extents where it has them in shapes; none where it has none."""
+    kind, args = said[:2]
+    shape_env = current_shape_env()
+    if shape_env is None or not issubclass(kind, HybridflowError) or len(args) != 1 or not isinstance(args[0], str):
+        return []
+    known = shape_env.extents_by_text()
+    pieces: list[str | Dim] = []
+    for part in _SHAPE.split(args[0]):
+        inner = _EXTENT.split(part)
+        is_shape = _SHAPE.fullmatch(part) and all(text in known or not text.strip("0123456789") for text in inner[::2])
+        pieces += [known.get(text, text) for text in inner] if is_shape else [part]
+    return pieces if any(isinstance(piece, Dim) for piece in pieces) else []
+
+
+def _numbered(pieces: Sequence[str | Dim]) -> list[str | int]:
+    """The pieces, texts that follow one another as one, with the numbers of operands in the place of extents."""
+    result: list[str | int] = [""]
+    numbers = itertools.count()
+    for piece in pieces:
+        if isinstance(piece, Dim):
+            result += [next(numbers), ""]
+        else:
+            result[-1] = f"{result[-1]}{piece}"
+    return result if pieces else []
 
 
 def _text(error: BaseException) -> str:

@@ -146,11 +146,11 @@ class RetraceLog:
         self._name = name
         self._counts: dict[tuple[str, str], int] = {}
         self.records: deque[Retrace] = deque(maxlen=_MAX_RETRACES)
-        self.last_at = 0  # the call at which the last one happened
+        self.last_at = 0  # how many calls were answered when the last one was over
         self.not_the_users: str | None = None
 
-    def add(self, cause: Cause, where: str | None, trace_ms: float, compile_ms: float, call: int) -> Retrace:
-        """Record one retrace, and warn at the third of one cause, unless it cannot go on."""
+    def add(self, cause: Cause, where: str | None, trace_ms: float, compile_ms: float, calls: int) -> Retrace:
+        """Record one retrace after so many calls, and warn at the third of one cause, unless it cannot go on."""
         is_users = self.not_the_users is None or not cause.argument.startswith(self.not_the_users)
         if not is_users:
             cause = cause._replace(argument="sizes that values decide", suggestion=_FIXED_SIZES)
@@ -166,7 +166,7 @@ class RetraceLog:
             cause.suggestion,
         )
         self.records.append(record)
-        self.last_at = call
+        self.last_at = calls
         if flags.logs("retrace"):
             print(f"[retrace] {record}", file=sys.stderr)
         if not is_users:
@@ -186,15 +186,19 @@ class RetraceLog:
             )
         return record
 
+    @property
+    def last(self) -> Retrace | None:
+        return self.records[-1] if self.records else None
+
     def clear(self) -> None:
         self._counts.clear()
         self.records.clear()
 
     def describe_last(self, calls: int) -> str:
         """``last retrace 3 calls ago (x: f32[31,8] → f32[32,8])``; empty when there was none."""
-        if not self.records:
+        last = self.last
+        if last is None:
             return ""
-        last = self.records[-1]
         ago = calls - self.last_at
-        when = "just now" if ago <= 0 else f"{ago} call{'s' if ago != 1 else ''} ago"
+        when = "just now" if ago == 0 else f"{ago} call{'s' if ago != 1 else ''} ago"
         return f"last retrace {when} ({last.argument}: {last.old} → {last.new})"

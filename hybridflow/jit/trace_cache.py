@@ -85,6 +85,11 @@ class Variant:
     def native_hits(self) -> int:
         return sum(s.calls for s in self.native_calls.values())
 
+    @property
+    def calls(self) -> int:
+        """Calls that were answered."""
+        return self.python_calls + self.native_hits
+
     def is_missed(self, form: CallForm) -> bool:
         """Notes a call that native code did not answer; whether to tell it (again) what such calls look like.
 
@@ -137,6 +142,7 @@ class TraceCache:
         self._making: dict[Key, _Making] = {}
         self._lock = fork_safe_locks.make()
         self._tick = 0
+        self._calls_of_dropped = 0
 
     def lookup(self, key: Key, leaves: Sequence[Any]) -> Variant | None:
         """The variant of ``key`` for these leaves whose guards hold, which counts as used.  Raises what the user's code
@@ -184,6 +190,7 @@ class TraceCache:
             variant.note_native_use(self._tick)
         variants.sort(key=lambda variant: variant.used)
         for variant in variants[: len(variants) - self._size]:
+            self._calls_of_dropped += variant.calls
             left = [other for other in self._variants[variant.concrete.key] if other is not variant]
             if left:
                 self._variants[variant.concrete.key] = left
@@ -197,8 +204,8 @@ class TraceCache:
         return sorted(all_variants, key=lambda variant: variant.made)
 
     def count_calls(self) -> int:
-        """How many calls the variants have answered."""
-        return sum(variant.python_calls + variant.native_hits for variant in self.variants())
+        """How many calls the variants have answered, those that were dropped too."""
+        return self._calls_of_dropped + sum(variant.calls for variant in self.variants())
 
     def valid_variants(self) -> list[Variant]:
         """Those whose guards hold now, oldest first."""
@@ -211,6 +218,7 @@ class TraceCache:
     def clear(self) -> None:
         with self._lock:
             self._variants.clear()
+            self._calls_of_dropped = 0
 
     def native_calls(self) -> tuple[NativeCall, ...]:
         """What native code tries, the latest first."""

@@ -202,6 +202,7 @@ class Tracer:
         if self._eager_calls.is_due(self._family(request.key)):
             return None, run_inline()
         error: BaseException | None
+        before = self.retraces.last
         try:
             variant = self._generalize_or_trace(request)
         except EagerOnlyError as refused:
@@ -214,7 +215,10 @@ class Tracer:
         except RaisedError as raised:
             error = raised.error
         else:
-            return variant, _call_once(variant, request.leaves, run_inline)
+            result = _call_once(variant, request.leaves, run_inline)
+            if self.retraces.last is not before:
+                self.retraces.last_at += 1  # this call, which is answered
+            return variant, result
         try:
             # Out of the clauses: an error of this run has the context that it has in Python.
             result = run_inline()
@@ -293,7 +297,7 @@ class Tracer:
                     concrete.compile_for(leaves)
             concrete.compile_ms = (time.perf_counter() - started) * 1e3
             if cause is not None and variant.guards is not None:  # else it is traced at each call, whatever differs
-                self.retraces.add(cause, where, concrete.trace_ms, concrete.compile_ms, self._cache.count_calls() + 1)
+                self.retraces.add(cause, where, concrete.trace_ms, concrete.compile_ms, self._cache.count_calls())
             return variant
 
         background.FirstCalls.begin()

@@ -48,30 +48,42 @@ class KeptError:
     """What a program of a file calls to raise an error that was kept.
 
     Args:
-        record: what the file says: the name of a class of Python's or ours, and its arguments.
+        record: what the file says: the name of a class of Python's or ours, and its arguments; of the last one there
+            may be pieces, with the numbers of arrays that the program gives.
 
     Raises ValueError where that is none.
     """
 
-    __slots__ = ("_args", "_kind")
+    __slots__ = ("_args", "_kind", "_pieces")
 
     def __init__(self, record: Any) -> None:
-        name, args = record
+        name, args, *pieces = record
         kind, args = _named(name), unpacked(args)
-        if kind is None or not isinstance(args, list):
+        self._pieces: list[Any] = pieces[0] if pieces else []
+        if kind is None or not isinstance(args, list) or not isinstance(self._pieces, list):
             raise ValueError("an error of the program is none")
         self._kind, self._args = kind, args
-        if not isinstance(self._made(), Exception):
+        if not isinstance(self._made([]), Exception):
             raise ValueError("an error of the program is none")
 
     def __call__(self, *arrays: Any) -> NoReturn:
-        raise self._made()
+        raise self._made(arrays)
 
-    def _made(self) -> Exception:
-        error = self._kind(*self._args)
+    def _made(self, arrays: Sequence[Any]) -> Exception:
+        args = self._args
+        if self._pieces:
+            args = [*args, "".join([one if type(one) is str else _shown(arrays, one) for one in self._pieces])]
+        error = self._kind(*args)
         if not isinstance(error, HybridflowError):
             error.add_note(OF_PROGRAM)
         return error
+
+
+def _shown(arrays: Sequence[Any], number: Any) -> str:
+    """What an array of that number says.  Raises ValueError for what is no number."""
+    if type(number) is not int or number < 0:
+        raise ValueError("an error of the program is none")
+    return str(arrays[number].tolist()) if number < len(arrays) else "?"
 
 
 def _named(name: Any) -> type[Exception] | None:
@@ -93,6 +105,7 @@ def _record(raising: Raising, kind_raised: type[BaseException]) -> list[Any] | N
         said = said.removesuffix(f"  ({short_location(where)})")
     name = f"{kind_raised.__name__}: "
     said = said.removeprefix(name)
+    pieces = _kept_pieces(raising)
     for kind in kind_raised.__mro__:
         if _named(kind.__name__) is not kind:
             continue
@@ -100,6 +113,8 @@ def _record(raising: Raising, kind_raised: type[BaseException]) -> list[Any] | N
         if issubclass(kind, HybridflowError):
             stage = _STAGE.fullmatch(said)
             args = ["program", said] if stage is None else [stage[2], stage[1] + stage[3]]
+            if pieces and stage is not None and not stage[1]:
+                return [kind.__name__, packed(args[:1], "an error"), pieces]
         elif type(example) is kind:
             args = list(example.args)
         try:
@@ -109,3 +124,12 @@ def _record(raising: Raising, kind_raised: type[BaseException]) -> list[Any] | N
             continue
         return record
     return ["Exception", packed([name + said], "an error")]
+
+
+def _kept_pieces(raising: Raising) -> list[str | int]:
+    """The pieces of what an error of ours says, behind its stage and before its place; none where it has none."""
+    pieces = list(raising.pieces)
+    if pieces and isinstance(pieces[0], str) and isinstance(pieces[-1], str):
+        pieces[0] = re.sub(r"\A\[\w+\] ", "", pieces[0])
+        pieces[-1] = re.sub(r"  \([^()]*:\d+\)\Z", "", pieces[-1])
+    return pieces

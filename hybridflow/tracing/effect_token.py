@@ -74,14 +74,21 @@ def ask(
 
 class Raising:
     """What a program calls to raise an error of a ``kind``: ``raises``, which is given arrays.  Where that cannot be
-    had, as in a file, the error says the ``message`` alone.  Without a kind no user sees the error."""
+    had, as in a file, the error says the ``message`` alone, or the ``pieces`` of it: texts, and the numbers of arrays
+    that say extents.  Without a kind no user sees the error."""
 
-    __slots__ = ("_raises", "is_constant", "kind", "message")
+    __slots__ = ("_raises", "is_constant", "kind", "message", "pieces")
 
     def __init__(
-        self, raises: Callable[..., NoReturn], kind: type[BaseException] | None, message: str, is_constant: bool
+        self,
+        raises: Callable[..., NoReturn],
+        kind: type[BaseException] | None,
+        message: str,
+        is_constant: bool,
+        pieces: Sequence[str | int] = (),
     ) -> None:
         self._raises, self.kind, self.message, self.is_constant = raises, kind, message, is_constant
+        self.pieces = pieces
 
     def __call__(self, *arrays: np.ndarray) -> NoReturn:
         self._raises(*arrays)
@@ -102,11 +109,13 @@ def require(
     inputs: Sequence[Tensor],
     kind: type[BaseException] | None,
     message: str,
+    pieces: Sequence[str | int] = (),
 ) -> None:
     """Have the program that is traced end where ``ok``, a scalar, is False: with what ``raises`` raises, which is given
-    the arrays of ``inputs``; a ``message`` is all that a GPU can say.  The ``kind`` of error: see ``Raising``."""
+    the arrays of ``inputs``; a ``message`` is all that a GPU can say.  For the ``kind`` of error, and the ``pieces``
+    of what it says, see ``Raising``."""
     trace: Any = now().trace
-    raising = Raising(raises, kind, message, not inputs)
+    raising = Raising(raises, kind, message, not inputs, pieces)
     with tracing(trace):
         trace.record(TABLE["require"], (ok, *inputs), {"number": _number(trace, raising), "message": message})
 

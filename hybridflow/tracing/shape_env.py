@@ -278,6 +278,11 @@ class ShapeEnv:
         trace: Any = now().trace
         return self.is_closed and trace is not None and trace.root.assumptions is self
 
+    def extents_by_text(self) -> dict[str, Dim]:
+        """The open extents of all shapes so far by how they print, as far as each call says them."""
+        of_arguments = (Dim(name) for name in self.paths if name)
+        return {str(extent): extent for extent in (*of_arguments, *self._settled) if self._has(extent)}
+
     def _must_be_open(self, question: str) -> None:
         if self.is_of_derivative:
             raise DeferredQuestionError(

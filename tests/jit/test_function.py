@@ -729,6 +729,27 @@ def test_retraces_say_which_argument_and_what_to_do():
     assert "step at test_function.py:" in str(value)
 
 
+def test_repr_says_how_many_calls_ago_the_last_retrace_was():
+    f = hf.function(lambda x: x * 2, cache_size=1)  # calls of traces that were dropped count too
+    said = []
+
+    def look(*shapes: tuple[int, ...]) -> None:
+        for shape in shapes:
+            f(hf.ones(shape))
+        said.append(repr(f).partition("last retrace ")[2].partition(" (")[0])
+
+    look((2,), (2,), (2,))
+    look((3, 2))
+    look((3, 2), (3, 2))
+    f.explain(hf.ones((2, 2, 2)))  # which traces without a call
+    look()
+    look((2, 2, 2))
+    look((1, 1), (1, 1, 1, 1))
+    assert said == ["", "just now", "2 calls ago", "just now", "1 call ago", "just now"]
+    f.cache_clear()
+    assert "retrace" not in repr(f)
+
+
 def test_the_third_retrace_of_one_cause_warns(caplog):
     @hf.function(reduce_retracing=False)
     def f(x, n):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,29 @@ def test_open_extents_and_derivatives(tmp_path: Path) -> None:
             loaded(x, hf.asarray(3, dtype="int32"))
 
 
+def test_shapes_in_messages_are_those_of_the_call(tmp_path: Path) -> None:
+    """Live and loaded: also of extents that follow from others, and in loops."""
+
+    def halves(x: Any, n: Any) -> Any:
+        while n > 2:
+            x, n = x + hf.reshape(x[: x.shape[0] // 2], (x.shape[0] // 2, 3)), n - 1
+        return x
+
+    signature = [hf.TensorSpec(["batch"]), SIGNATURE[1]]
+    for program in (of_shapes, concatenated, halves):
+        live = hf.function(program, input_signature=signature)
+        loaded = hf.saved.load(hf.saved.save(live, tmp_path / "f"))
+        for size in (9, 5):
+            texts = []
+            for f in (program, live, loaded):
+                with pytest.raises(errors.ShapeError) as raised:
+                    f(hf.ones((size,)), hf.asarray(3, dtype="int32"))
+                texts.append(re.sub(r"  \(\w+\.py:\d+\)$", "", str(raised.value)))
+            assert (
+                texts[0] == texts[1] == texts[2] and f"f32[{size if program is not halves else size // 2}]" in texts[0]
+            )
+
+
 def test_what_calls_python_for_other_things_is_refused(tmp_path: Path) -> None:
     def told(x: Any) -> Any:
         hf.print(x)
@@ -142,6 +166,9 @@ def test_files_without_errors_are_of_the_format_before(tmp_path: Path) -> None:
         [["ShapeError", {"list": []}]],
         [["ValueError", "text"]],
         [["ValueError"]],
+        [["ShapeError", {"list": ["add"]}, ["f32[", -1, "]"]]],
+        [["ShapeError", {"list": ["add"]}, [["f32["]]]],
+        [["ShapeError", {"list": ["add"]}, "f32"]],
         [7],
         {"0": ["ValueError", {"list": []}]},
         "ValueError",
