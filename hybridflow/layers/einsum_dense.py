@@ -40,6 +40,8 @@ class EinsumDense(Layer, one_tensor=True):
     ((2, 5, 8), (3, 8), (8,))
     """
 
+    _quantizes_inputs = True
+
     def __init__(
         self,
         equation: str,

@@ -40,6 +40,7 @@ class SpectralNormalization(Layer, one_tensor=True):
 
     kernel: Variable
     vector_u: Variable
+    _changes_weights = True
 
     def __init__(self, layer: Any, power_iterations: int = 1, **options: Any) -> None:
         super().__init__(**options)

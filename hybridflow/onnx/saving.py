@@ -520,7 +520,7 @@ for _name, _op in {
 ELEMENTWISE = {
     *RULES,
     *("convert", "not_equal", "square", "rsqrt", "expm1", "log1p", "logaddexp", "log2", "log10", "erfc", "copysign"),
-    *("trunc", "isfinite", "remainder", "floor_divide", "multiply_add"),
+    *("trunc", "isfinite", "bitwise_and", "bitwise_right_shift", "remainder", "floor_divide", "multiply_add"),
 }
 
 
@@ -609,6 +609,22 @@ def _trunc(w: Writer, node: Node) -> str:
 def _isfinite(w: Writer, node: Node) -> str:
     x = w.value(node.inputs[0])
     return w.emit("Not", w.emit("Or", w.emit("IsNaN", x), w.emit("IsInf", x)))
+
+
+@rule("bitwise_and")
+def _bitwise_and(w: Writer, node: Node) -> str:
+    if dtypes.is_bool(node.dtype):
+        return w.emit("And", *operands(w, node))
+    if w.opset < 18:
+        w.refuse(node, "needs opset 18")
+    return w.emit("BitwiseAnd", *operands(w, node))
+
+
+@rule("bitwise_right_shift")
+def _bitwise_right_shift(w: Writer, node: Node) -> str:
+    if not dtypes.is_unsigned(node.dtype):
+        w.refuse(node, "of signed numbers is not supported")
+    return w.emit("BitShift", *operands(w, node), direction="RIGHT")
 
 
 @rule("remainder")

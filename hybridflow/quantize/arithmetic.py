@@ -52,6 +52,13 @@ def _along(stage: str, part: ArrayLike, x: Tensor, axis: int | None) -> Tensor:
     return reshape(tensor, tuple(-1 if k == axis % x.ndim else 1 for k in range(x.ndim)))
 
 
+def _point(stage: str, zero_point: ArrayLike, x: Tensor, axis: int | None) -> Tensor:
+    point = _along(stage, zero_point, x, axis)
+    if not dtypes.is_integer(dtypes.wide_dtype(point.dtype)):
+        raise DTypeError(stage, f"zero_point is {point.type}. Expected integers.")
+    return point
+
+
 def find_scale(x: ArrayLike, axis: AxisLike = None, dtype: DTypeLike = "int8") -> Tensor:
     """The scale with which the largest amount of ``x`` becomes the largest number, symmetrically around 0.
 
@@ -73,7 +80,9 @@ def find_scale(x: ArrayLike, axis: AxisLike = None, dtype: DTypeLike = "int8") -
          [1.  ]]
     """
     tensor = _float("find_scale", x)
-    _, high = bounds(number_dtype("find_scale", dtype), symmetric=True)
+    low, high = bounds(number_dtype("find_scale", dtype), symmetric=True)
+    if not low:
+        raise DTypeError("find_scale", f"dtype is {dtype}, which has no negative numbers. Expected int8 or int4.")
     scale = divide(largest(absolute(tensor), axis=axis, keepdims=True), high)
     return where(scale == 0, 1, scale)
 
@@ -111,7 +120,7 @@ def quantize(
     low, high = bounds(chosen)
     numbers = rounded(divide(tensor, _along("quantize", scale, tensor, axis)))
     if zero_point is not None:
-        numbers = numbers + astype(_along("quantize", zero_point, tensor, axis), numbers.dtype)
+        numbers = numbers + astype(_point("quantize", zero_point, tensor, axis), numbers.dtype)
     return astype(clip(numbers, low, high), chosen)
 
 
@@ -135,7 +144,7 @@ def dequantize(
         A tensor of floats with the shape of ``x``.
 
     Raises:
-        DTypeError: where ``x`` is not integers.
+        DTypeError: where ``x`` or ``zero_point`` is not integers, or ``dtype`` not floats.
         ArgumentError: where scales are not along ``axis``.
 
     Example:
@@ -143,11 +152,14 @@ def dequantize(
         <Tensor f32[2] cpu> [  2. -50.]
     """
     tensor, to = as_tensor(x, "dequantize"), to_dtype(dtype, "dequantize")
-    if not dtypes.is_integer(dtypes.wide_dtype(tensor.dtype)):
-        raise DTypeError("dequantize", f"x is {tensor.type}. Expected integers.")
+    kept = dtypes.wide_dtype(tensor.dtype)
+    if not dtypes.is_integer(kept) or (kept.itemsize > 2 and kept != dtypes.int32):
+        raise DTypeError("dequantize", f"x is {tensor.type}. Expected integers that int32 holds.")
+    if not dtypes.is_float(dtypes.wide_dtype(to)):
+        raise DTypeError("dequantize", f"dtype is {to}. Expected floats.")
     wide = astype(tensor, dtypes.int32)
     if zero_point is not None:
-        wide = wide - astype(_along("dequantize", zero_point, tensor, axis), dtypes.int32)
+        wide = wide - astype(_point("dequantize", zero_point, tensor, axis), dtypes.int32)
     return astype(wide, to) * astype(_along("dequantize", scale, tensor, axis), to)
 
 
@@ -186,12 +198,12 @@ def fake_quantize(
         <Tensor f32[2] cpu> [1. 0.]
     """
     tensor, chosen = _float("fake_quantize", x), number_dtype("fake_quantize", dtype)
-    by = stop_gradient(astype(_along("fake_quantize", scale, tensor, axis), tensor.dtype))
+    wide = astype(tensor, dtypes.compute_dtype(tensor.dtype))
+    by = stop_gradient(astype(_along("fake_quantize", scale, tensor, axis), wide.dtype))
     point: Any = 0
     if zero_point is not None:
-        point = stop_gradient(astype(_along("fake_quantize", zero_point, tensor, axis), tensor.dtype))
+        point = astype(_point("fake_quantize", zero_point, tensor, axis), wide.dtype)
     low, high = bounds(chosen)
-    seen = stop_gradient(tensor)
-    numbers = clip(rounded(divide(seen, by)) + point, low, high)
-    inside = clip(tensor, (low - point) * by, (high - point) * by)  # whose gradient is 1 in the range
-    return (numbers - point) * by + (inside - stop_gradient(inside))
+    numbers = clip(rounded(divide(stop_gradient(wide), by)) + point, low, high)
+    inside = clip(wide, (low - point) * by, (high - point) * by)  # whose gradient is 1 in the range
+    return astype((numbers - point) * by + (inside - stop_gradient(inside)), tensor.dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,9 @@ from hybridflow.array.elementwise import (
     bitwise_right_shift,
     clip,
     divide,
+    isfinite,
+    logical_and,
+    logical_or,
     maximum,
     minimum,
     round as rounded,
@@ -35,7 +38,7 @@ from hybridflow.array.shapes import (
     reshape,
     slice_axis,
 )
-from hybridflow.autodiff.custom import custom_gradient
+from hybridflow.autodiff.custom import with_derivative
 from hybridflow.autodiff.jacobians import vjp
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core import layer_context
@@ -48,6 +51,7 @@ from hybridflow.module import Module
 from hybridflow.nn.convolution import convolved, convolved_numbers
 from hybridflow.quantize.arithmetic import bounds, fake_quantize, find_scale, quantize
 from hybridflow.quantize.scheme import Scheme
+from hybridflow.tracing.replica_axes import over_replicas
 
 _OFFSET = 8  # what two numbers of four bits in a byte are stored with, so that none is negative
 
@@ -61,8 +65,8 @@ class DynamicRange(Module):
         scale = where(scale == 0, 1, scale)
         return quantize(x, scale), scale, None
 
-    def round_input(self, x: Tensor) -> Tensor:
-        """What is left of an input whose products are not those of numbers."""
+    def fake_quantized(self, x: Tensor) -> Tensor:
+        """An input whose products are those of floats."""
         return x
 
 
@@ -80,42 +84,54 @@ class StaticRange(Module):
         scale = astype(self.scale, x.dtype)
         return quantize(x, scale, self.zero_point), scale, self.zero_point.value()
 
-    def round_input(self, x: Tensor) -> Tensor:
+    def fake_quantized(self, x: Tensor) -> Tensor:
         return fake_quantize(x, self.scale, self.zero_point)
 
 
-class MovingRange(Module):
-    """The range of inputs while a model is trained or shown samples: it widens, or follows them by a moving average."""
+class Observer(Module):
+    """The range of a layer's inputs while a model is calibrated or trained: it widens, or is a moving average.
+
+    Inputs that are not finite leave it as it is.
+    """
 
     def __init__(self, momentum: float | None = None) -> None:
         self.momentum = momentum
         self.low = Variable(np.float32(0), trainable=False, name="low")
         self.high = Variable(np.float32(0), trainable=False, name="high")
+        self.is_set = Variable(np.bool_(False), trainable=False, name="is_set")
 
     def observe(self, x: Tensor) -> None:
         """Take an input into the range."""
         if 0 in x.shape:
             return
         low, high = astype(minimum(least(x), 0), dtypes.float32), astype(maximum(largest(x), 0), dtypes.float32)
+        low, high = over_replicas(low, "mean"), over_replicas(high, "mean")
+        is_finite = logical_and(isfinite(low), isfinite(high))
         if self.momentum is None:
-            self.low.assign(minimum(self.low, low))
-            self.high.assign(maximum(self.high, high))
-            return
-        is_new = self.high == self.low
-        kept = where(is_new, 0.0, self.momentum)
-        self.low.assign(self.low * kept + low * (1 - kept))
-        self.high.assign(self.high * kept + high * (1 - kept))
+            new_low, new_high = minimum(self.low, low), maximum(self.high, high)
+        else:
+            kept = where(self.is_set, self.momentum, 0.0)
+            new_low, new_high = self.low * kept + low * (1 - kept), self.high * kept + high * (1 - kept)
+        self.low.assign(where(is_finite, new_low, self.low))
+        self.high.assign(where(is_finite, new_high, self.high))
+        self.is_set.assign(logical_or(self.is_set, is_finite))
 
-    def round_input(self, x: Tensor) -> Tensor:
+    def fake_quantized(self, x: Tensor) -> Tensor:
         if layer_context.training_now():
             self.observe(x)
         span = self.high - self.low
         scale = where(span == 0, 1, divide(span, 255))
         zero_point = clip(rounded(-128 - divide(self.low, scale)), -128, 127)
-        return where(span == 0, x, fake_quantize(x, scale, zero_point))
+        return where(span == 0, x, fake_quantize(x, scale, astype(zero_point, dtypes.int32)))
 
-    def settled(self) -> StaticRange:
-        """The range as it is now."""
+    def settled(self, title: str) -> StaticRange:
+        """The range as it is now.  Raises ArgumentError where no finite input was seen."""
+        if not bool(self.is_set):
+            raise ArgumentError(
+                "quantize",
+                f"{title}: the layer was given no finite input while it was observed. Call the model with samples, "
+                "with training=True where it is prepared for training.",
+            )
         return StaticRange(float(self.low), float(self.high))
 
 
@@ -174,20 +190,42 @@ class Weight(Module, Operators):
         """The sums of products of ``[..., *contracted]`` with it: ``[..., *channels]``."""
         layout = self._layout
         matrix = layout.matrix(self._whole())
-        out = matmul(layout.flat(self.round_input(x)), matrix_transpose(matrix) if layout.is_turned else matrix)
+        out = matmul(
+            layout.flat(self.fake_quantized_input(x)), matrix_transpose(matrix) if layout.is_turned else matrix
+        )
         return layout.spread(out)
 
-    def round_input(self, x: Tensor) -> Tensor:
-        """What is left of an input whose products are not those of numbers."""
-        return x if self.input_range is None else self.input_range.round_input(x)
+    def fake_quantized_input(self, x: Tensor) -> Tensor:
+        """An input whose products are those of floats, rounded where its range is known."""
+        return x if self.input_range is None else self.input_range.fake_quantized(x)
 
     def convolution(self, x: Tensor, stage: str, *geometry: Any) -> Tensor:
         """The convolution with it, by the arguments of ``convolved``."""
-        return convolved(stage, self.round_input(x), self, *geometry)
+        return convolved(stage, self.fake_quantized_input(x), self, *geometry)
 
     def rows(self, numbers: Tensor) -> Tensor:
         """The rows of those numbers, along the first axis."""
         return gather(self._whole(), numbers)
+
+
+class _StraightThrough:
+    """The derivative of products of numbers: that of the floats that they stand for.
+
+    A file can do without it: it then has the products alone.
+    """
+
+    is_dispensable = True
+
+    def __init__(self, pullback: Callable[[Tensor], Any]) -> None:
+        self._pullback = pullback
+
+    def __call__(self, g: Tensor | None) -> list[Any]:
+        return [None if g is None else self._pullback(g)]
+
+
+def _straight_through(function: Callable[[Tensor], Tensor], pullback: Callable[[Tensor], Any], x: Tensor) -> Tensor:
+    result: Tensor = with_derivative((x,), function(stop_gradient(x)), _StraightThrough(pullback))
+    return result
 
 
 class QuantizedWeight(Weight):
@@ -212,6 +250,11 @@ class QuantizedWeight(Weight):
         elif scheme.inputs == "static":
             self.input_range = StaticRange()
             self.column_sums = Variable(np.zeros(layout.columns, np.int32), trainable=False, name=f"{name}_sums")
+
+    @property
+    def _sums_fit(self) -> bool:
+        """Whether sums of products fit int32, whatever the numbers are."""
+        return self._layout.rows * 127 * (255 if self.column_sums is not None else 127) < 2**31
 
     def _size(self, rows: int) -> tuple[int, int]:
         return (self._layout.columns, rows) if self._layout.is_turned else (rows, self._layout.columns)
@@ -272,7 +315,8 @@ class QuantizedWeight(Weight):
 
     def _scaled(self, dtype: Any) -> Tensor:
         """The matrix that is stood for."""
-        return self._matrix(dtype) * self._scales(dtype)
+        wide = dtypes.compute_dtype(dtype)
+        return astype(self._matrix(wide) * self._scales(wide), dtype)
 
     def _whole(self) -> Tensor:
         narrow = now().narrow
@@ -280,10 +324,12 @@ class QuantizedWeight(Weight):
 
     def product(self, x: Tensor) -> Tensor:
         layout = self._layout
-        if layout.is_turned or not layout.rows:
+        if layout.is_turned or not layout.rows or (self.input_range is None and dtypes.is_narrow_float(x.dtype)):
             return super().product(x)
         rows = layout.flat(x)
         if self.input_range is not None:
+            if not self._sums_fit:
+                return super().product(x)
             return layout.spread(self._product_of_numbers(rows))
         parts = self._halves(x.dtype) if self._packs else (astype(self.numbers, x.dtype),)
         scales = self._scales(x.dtype)
@@ -305,16 +351,18 @@ class QuantizedWeight(Weight):
         """Sums of products of numbers, in int32, times both scales.  The derivative is that of the floats."""
 
         def product(x: Tensor) -> Any:
-            numbers, scale, zero_point = self.input_range.quantized(x)
+            wide = dtypes.compute_dtype(x.dtype)
+            numbers, scale, zero_point = self.input_range.quantized(astype(x, wide))
             total = matmul(numbers, self._matrix(dtypes.int8), sum_dtype=dtypes.int32)
-            out = self._floats(total, zero_point, scale, x.dtype)
-            return out, lambda g: matmul(g, matrix_transpose(self._scaled(x.dtype)))
+            return astype(self._floats(total, zero_point, scale, wide), x.dtype)
 
-        out: Tensor = custom_gradient(product)(rows)
-        return out
+        def pullback(g: Tensor) -> Tensor:
+            return matmul(g, matrix_transpose(self._scaled(rows.dtype)))
+
+        return _straight_through(product, pullback, rows)
 
     def convolution(self, x: Tensor, stage: str, *geometry: Any) -> Tensor:
-        if not isinstance(self.input_range, StaticRange) or not self._layout.rows:
+        if not isinstance(self.input_range, StaticRange) or not self._layout.rows or not self._sums_fit:
             return super().convolution(x, stage, *geometry)
         size = self._layout.shape[:-2]
         strides, padding, data_format, dilations, axes, groups = geometry
@@ -322,24 +370,27 @@ class QuantizedWeight(Weight):
         def convolution(x: Tensor) -> Any:
             known = self.input_range
 
+            wide = dtypes.compute_dtype(x.dtype)
+
             def numbers(padded: Tensor) -> Tensor:
-                return known.quantized(padded)[0]
+                return known.quantized(astype(padded, wide))[0]
 
             def finish(total: Tensor) -> Tensor:
-                return self._floats(total, known.zero_point.value(), astype(known.scale, x.dtype), x.dtype)
+                return astype(self._floats(total, known.zero_point.value(), astype(known.scale, wide), wide), x.dtype)
 
             matrix = self._matrix(dtypes.int8)
-            out = convolved_numbers(
+            return convolved_numbers(
                 stage, x, numbers, matrix, size, finish, strides, padding, data_format, dilations, axes, groups
             )
-            return out, lambda g: vjp(lambda x: convolved(stage, x, self, *geometry), x)[1](g)[0]
 
-        out: Tensor = custom_gradient(convolution)(x)
-        return out
+        def pullback(g: Tensor) -> Any:
+            return vjp(lambda x: convolved(stage, x, self, *geometry), x)[1](g)[0]
+
+        return _straight_through(convolution, pullback, x)
 
     def rows(self, numbers: Tensor) -> Tensor:
         layout = self._layout
-        if not layout.is_turned or self._groups > 1 or len(layout.channels) != 1:
+        if not layout.is_turned or len(layout.channels) != 1:
             return super().rows(numbers)
         seen = gather(self.numbers, numbers)
         if self._packs:
@@ -348,20 +399,23 @@ class QuantizedWeight(Weight):
             wide = concat([low, high[..., : layout.rows // 2]], axis=-1)
         else:
             wide = astype(seen, self._dtype)
-        out = wide * astype(gather(self.scale, numbers), self._dtype)
+        scale = astype(gather(self.scale, numbers), self._dtype)
+        if self._groups > 1:
+            scale = repeat(scale, self._scheme.group_size, axis=-1)[..., : layout.rows]
+        out = wide * scale
         return reshape(out, (*numbers.shape, *layout.shape[1:]))
 
 
-class RoundedWeight(Weight):
-    """A variable that is trained, and stands for what is left of it by quantization."""
+class FakeQuantizedWeight(Weight):
+    """A variable that is trained, with fake quantization."""
 
     def __init__(self, scheme: Scheme, variable: Variable, channels: Sequence[int], quantizes_input: bool) -> None:
         self._scheme, self._layout, self._dtype = scheme, _Layout(variable.shape, channels), variable.dtype
         self.variable = variable
-        self.input_range = MovingRange(0.99) if quantizes_input else None
+        self.input_range = Observer(0.99) if quantizes_input else None
 
     def __repr__(self) -> str:
-        return f"<RoundedWeight {self.variable!r}>"
+        return f"<FakeQuantizedWeight {self.variable!r}>"
 
     def _whole(self) -> Tensor:
         weight = self.variable._seen()
@@ -374,9 +428,9 @@ class ObservedWeight(Weight):
 
     def __init__(self, variable: Variable, channels: Sequence[int]) -> None:
         self._layout, self._dtype, self.variable = _Layout(variable.shape, channels), variable.dtype, variable
-        self.input_range = MovingRange()
+        self.input_range = Observer()
 
-    def round_input(self, x: Tensor) -> Tensor:
+    def fake_quantized_input(self, x: Tensor) -> Tensor:
         self.input_range.observe(x)
         return x
 
@@ -388,6 +442,8 @@ def contract(x: Tensor, weight: Variable | Weight, equation: str | None = None) 
     """``einsum(equation, x, weight)`` for a layer's weight of any kind; ``x @ weight`` without an equation."""
     if not isinstance(weight, Weight):
         return x @ weight if equation is None else einsum(equation, x, weight)
+    if not dtypes.is_float(dtypes.wide_dtype(x.dtype)):
+        x = astype(x, now().narrow or weight.dtype)
     if equation is None:
         return weight.product(x)
     left, right, out = re.split(",|->", equation)
@@ -398,7 +454,7 @@ def contract(x: Tensor, weight: Variable | Weight, equation: str | None = None) 
     kept = [letter for letter in left if letter not in summed]
     channels = [letter for letter in right if letter in out]
     if set(kept) & set(channels) or len(set(left)) < len(left) or not set(summed) <= set(left):
-        return einsum(equation, weight.round_input(x), weight)
+        return einsum(equation, weight.fake_quantized_input(x), weight)
     product = weight.product(permute_dims(x, [left.index(letter) for letter in (*kept, *summed)]))
     letters = kept + channels
     return permute_dims(product, [letters.index(letter) for letter in out])
@@ -407,6 +463,8 @@ def contract(x: Tensor, weight: Variable | Weight, equation: str | None = None) 
 def convolve(stage: str, x: Tensor, weight: Variable | Weight, *geometry: Any) -> Tensor:
     """``convolved`` for a layer's weight of any kind."""
     if isinstance(weight, Weight):
+        if not dtypes.is_float(dtypes.wide_dtype(x.dtype)):
+            x = astype(x, now().narrow or weight.dtype)
         return weight.convolution(x, stage, *geometry)
     return convolved(stage, x, weight, *geometry)
 

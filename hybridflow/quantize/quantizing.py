@@ -13,7 +13,7 @@ from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, ArgumentTypeError
 from hybridflow.module import Module
 from hybridflow.module_parts import traverse
-from hybridflow.quantize.quantized_weight import ObservedWeight, QuantizedWeight, RoundedWeight, Weight
+from hybridflow.quantize.quantized_weight import FakeQuantizedWeight, ObservedWeight, QuantizedWeight, Weight
 from hybridflow.quantize.scheme import Scheme
 
 Choice = Callable[[str, Any], bool]
@@ -63,19 +63,31 @@ def _layers(stage: str, model: Any, where: Choice | None) -> list[tuple[str, Any
     """The layers of a model that have weights to quantize, by path.  Raises where one has none yet."""
     if not isinstance(model, Module):
         raise ArgumentTypeError(stage, f"model is {type(model).__name__}. Expected a layer or a model.")
-    layers: list[tuple[str, Any]] = [("", model)] if hasattr(model, "_quantized_axes") else []
-    layers += [
-        (p, part) for p, part, _ in traverse(model, Module) if hasattr(part, "_quantized_axes") and part is not model
-    ]
-    chosen = []
-    for path, layer in layers:
-        if layer._quantized_axes() and (where is None or where(path, layer)):
-            if not layer.built:
-                raise ArgumentError(stage, f"the layer {layer.name!r} has no weights yet. Call the model once before.")
-            chosen.append((path, layer))
-    if not chosen:
+    if where is not None and not callable(where):
+        raise ArgumentTypeError(stage, f"where is {where!r}. Expected a function of a path and a layer.")
+    parts: list[tuple[str, Any]] = [("", model)] if hasattr(model, "_quantized_axes") else []
+    parts += [(p, part) for p, part, _ in traverse(model, Module) if part is not model and hasattr(part, "_mark")]
+    layers = [(path, layer) for path, layer in parts if hasattr(layer, "_quantized_axes") and layer._quantized_axes()]
+    if not layers:
         raise ArgumentError(stage, f"{type(model).__name__} has no layer whose weights can be quantized.")
+    chosen = [(path, layer) for path, layer in layers if where is None or where(path, layer)]
+    if not chosen:
+        raise ArgumentError(stage, f"where chose none of {len(layers)} layers.")
+    changed = {id(part.layer) for _, part in parts if getattr(part, "_changes_weights", False)}
+    for _, layer in chosen:
+        if not layer.built:
+            raise ArgumentError(stage, f"the layer {layer.name!r} has no weights yet. Call the model once before.")
+        if id(layer) in changed:
+            raise ArgumentError(
+                stage,
+                f"the layer around {layer.name!r} changes its weights as they are trained. Leave it out by where=.",
+            )
     return chosen
+
+
+def _check_dtype(stage: str, dtype: Any) -> None:
+    if dtype not in ("int8", "int4"):
+        raise ArgumentError(stage, f"dtype is {dtype!r}. Expected 'int8' or 'int4'.")
 
 
 def _weights(layer: Any) -> Iterator[tuple[str, Any, tuple[int, ...]]]:
@@ -94,7 +106,7 @@ def _of_layer(scheme: Scheme, layer: Any) -> Scheme:
 def _plain_value(weight: Any, stage: str, title: str) -> Any:
     if isinstance(weight, Variable):
         return weight.value()
-    if isinstance(weight, (RoundedWeight, ObservedWeight)):
+    if isinstance(weight, (FakeQuantizedWeight, ObservedWeight)):
         return weight.variable.value()
     raise ArgumentError(stage, f"{title} is quantized already.")
 
@@ -121,7 +133,7 @@ def _settle(stage: str, model: Any, layers: list[tuple[str, Any]], scheme: Schem
             dtype = value.dtype
             numbers = QuantizedWeight(chosen, weight.shape, channels, dtype, attribute)
             if chosen.inputs == "static":
-                numbers.input_range = weight.input_range.settled()
+                numbers.input_range = weight.input_range.settled(title)
             numbers.fill(value)
             rows.append((title, chosen.name, *_sizes(value, numbers), _error(value, numbers)))
             places.append((layer, attribute, numbers, chosen))
@@ -176,6 +188,7 @@ def weights(model: Any, dtype: str = "int8", group_size: int | None = None, wher
     stage = "quantize.weights"
     if group_size is not None and (not isinstance(group_size, int) or group_size < 1):
         raise ArgumentError(stage, f"group_size is {group_size!r}. Expected a positive int, or None.")
+    _check_dtype(stage, dtype)
     name = f"{dtype}_weights" if group_size is None else f"{dtype}_weights_{group_size}"
     return _settle(stage, model, _layers(stage, model, where), Scheme.parse(name))
 
@@ -204,6 +217,7 @@ def dynamic(model: Any, dtype: str = "int8", where: Choice | None = None) -> Rep
         [[4.0, 4.0]]
     """
     stage = "quantize.dynamic"
+    _check_dtype(stage, dtype)
     return _settle(stage, model, _layers(stage, model, where), Scheme.parse(dtype))
 
 
@@ -241,11 +255,16 @@ def static(model: Any, samples: Any, dtype: str = "int8", where: Choice | None =
         [[4.0, 4.0]]
     """
     stage = "quantize.static"
+    _check_dtype(stage, dtype)
     scheme = Scheme.parse(f"{dtype}_static")
+    if not isinstance(samples, (Tensor, Variable, np.ndarray, dict, Iterable)):
+        raise ArgumentTypeError(
+            stage, f"samples is {type(samples).__name__}. Expected a batch, or an iterable of batches."
+        )
     layers = _layers(stage, model, where)
     with _observed(stage, layers):
         count = 0
-        for batch in [samples] if isinstance(samples, (Tensor, np.ndarray, dict)) else samples:
+        for batch in [samples] if isinstance(samples, (Tensor, Variable, np.ndarray, dict)) else samples:
             model(batch[0] if isinstance(batch, tuple) else batch, training=False)
             count += 1
         if not count:
@@ -304,7 +323,8 @@ def prepare_training(
         >>> report = hf.quantize.convert(model)
     """
     stage = "quantize.prepare_training"
-    scheme = Scheme.parse(f"{dtype}_aware")
+    _check_dtype(stage, dtype)
+    scheme = Scheme(dtype, "aware" if quantizes_inputs else "aware_float")
     layers = _layers(stage, model, where)
     places = [(path, layer, *entry) for path, layer in layers for entry in _weights(layer)]
     for path, _, attribute, weight, _ in places:
@@ -312,7 +332,7 @@ def prepare_training(
             raise ArgumentError(stage, f"{path}.{attribute} is quantized already.")
     for _, layer, attribute, weight, channels in places:
         takes_input = quantizes_inputs and layer._quantizes_inputs
-        setattr(layer, attribute, RoundedWeight(scheme, weight, channels, takes_input))
+        setattr(layer, attribute, FakeQuantizedWeight(scheme, weight, channels, takes_input))
         _follow(model, layer, scheme)
 
 
@@ -334,13 +354,14 @@ def convert(model: Any) -> Report:
         >>> report = hf.quantize.convert(model)
     """
     stage = "quantize.convert"
-    layers = [
-        (path, layer)
-        for path, layer in _layers(stage, model, None)
-        if any(isinstance(weight, RoundedWeight) for _, weight, _ in _weights(layer))
-    ]
-    if not layers:
-        raise ArgumentError(stage, "no layer is prepared. Call hf.quantize.prepare_training(model) before.")
+
+    def is_prepared(path: str, layer: Any) -> bool:
+        return layer.built and any(isinstance(weight, FakeQuantizedWeight) for _, weight, _ in _weights(layer))
+
+    try:
+        layers = _layers(stage, model, is_prepared)
+    except ArgumentError:
+        raise ArgumentError(stage, "no layer is prepared. Call hf.quantize.prepare_training(model) before.") from None
     rows: list[Any] = []
     for path, layer in layers:
         (_, first, _), *_ = _weights(layer)
@@ -354,8 +375,9 @@ def build_quantized(layer: Any, scheme: Scheme) -> None:
     for attribute, weight, channels in _weights(layer):
         if isinstance(weight, Weight):
             continue
-        if scheme.inputs == "aware":
-            place: Weight = RoundedWeight(scheme, weight, channels, layer._quantizes_inputs)
+        if scheme.inputs in ("aware", "aware_float"):
+            takes_input = scheme.inputs == "aware" and layer._quantizes_inputs
+            place: Weight = FakeQuantizedWeight(scheme, weight, channels, takes_input)
         else:
             place = QuantizedWeight(_of_layer(scheme, layer), weight.shape, channels, weight.dtype, attribute)
         setattr(layer, attribute, place)

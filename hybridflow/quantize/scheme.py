@@ -8,26 +8,32 @@ from typing import Any
 
 from hybridflow.errors import ArgumentError
 
-_NAME = re.compile(r"(int8|int4)(_weights|_static|_aware)?(?:_(\d+))?")
+_NAME = re.compile(r"(int8|int4)(_weights|_static|_aware_weights|_aware)?(?:_(\d+))?")
+_SUFFIXES = {
+    "dynamic": "",
+    "float": "_weights",
+    "static": "_static",
+    "aware": "_aware",
+    "aware_float": "_aware_weights",
+}
 
 
 @dataclasses.dataclass(frozen=True)
 class Scheme:
     """How a layer is quantized.
 
-    ``name`` is ``dtype``, then "_weights" (inputs stay floats), "_static" (inputs by ranges that are known) or "_aware"
-    (floats that are rounded, for training); without these inputs are quantized by what they are at each call.  A
-    number behind is the size of groups of weights that share a scale.
+    ``name`` is ``dtype``, then "_weights" (weight-only), "_static" (inputs by calibrated ranges), "_aware" (fake
+    quantization, for training) or "_aware_weights" (that of weights alone).  Without these, inputs are quantized by
+    what they are at each call.  A number behind is the size of groups of weights that share a scale.
     """
 
     dtype: str = "int8"
-    inputs: str = "dynamic"  # or "float", "static", "aware"
+    inputs: str = "dynamic"  # or "float", "static", "aware", "aware_float"
     group_size: int | None = None
 
     @property
     def name(self) -> str:
-        kind = {"dynamic": "", "float": "_weights", "static": "_static", "aware": "_aware"}[self.inputs]
-        return f"{self.dtype}{kind}{'' if self.group_size is None else f'_{self.group_size}'}"
+        return f"{self.dtype}{_SUFFIXES[self.inputs]}{'' if self.group_size is None else f'_{self.group_size}'}"
 
     @classmethod
     def parse(cls, name: Any) -> Scheme:
@@ -36,8 +42,8 @@ class Scheme:
         if match is None or match[3] == "0":
             raise ArgumentError(
                 "quantize",
-                f"{name!r} is no scheme. Expected 'int8' or 'int4', with '_weights' for weights alone, '_static', or "
+                f"{name!r} is no scheme. Expected 'int8' or 'int4', with '_weights' (weight-only), '_static' or "
                 "'_aware', and a group size behind, as in 'int4_weights_128'.",
             )
-        inputs = {None: "dynamic", "_weights": "float", "_static": "static", "_aware": "aware"}[match[2]]
+        inputs = next(inputs for inputs, suffix in _SUFFIXES.items() if suffix == (match[2] or ""))
         return cls(match[1], inputs, int(match[3]) if match[3] else None)

@@ -387,7 +387,7 @@ class _Writer:
             )
         if records:
             self.version = WITH_ERRORS
-        if concrete.staged.trace.custom_vjps:
+        if any(not getattr(span.vjp, "is_dispensable", False) for span in concrete.staged.trace.custom_vjps):
             raise ArgumentTypeError(
                 "saved", f"{concrete.name} has a custom_gradient, which is a Python function, and no file can hold it."
             )

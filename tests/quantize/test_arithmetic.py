@@ -57,6 +57,12 @@ def test_the_gradient_goes_straight_through_inside_of_the_range(compiled: bool) 
     np.testing.assert_array_equal(found.numpy(), np.float32([0, 3, 3, 3, 3, 0]))
 
 
+def test_fake_quantization_of_narrow_floats_is_that_of_the_numbers() -> None:
+    x = hf.asarray(np.random.default_rng(0).normal(size=200), dtype="bfloat16")
+    back = hf.quantize.dequantize(hf.quantize.quantize(x, 0.013), 0.013, dtype="bfloat16")
+    np.testing.assert_array_equal(hf.quantize.fake_quantize(x, 0.013).numpy(), back.numpy())
+
+
 @pytest.mark.parametrize(
     ("call", "error"),
     [
@@ -66,6 +72,10 @@ def test_the_gradient_goes_straight_through_inside_of_the_range(compiled: bool) 
         (lambda: hf.quantize.quantize([[1.0, 2.0]], [0.1], axis=1), errors.ArgumentError),
         (lambda: hf.quantize.quantize([[1.0, 2.0]], [0.1, 0.1], axis=2), errors.ArgumentError),
         (lambda: hf.quantize.find_scale([1.0], axis=1), errors.AxisError),
+        (lambda: hf.quantize.find_scale([1.0], dtype="uint8"), errors.DTypeError),
+        (lambda: hf.quantize.quantize([1.0], 0.1, 3.7), errors.DTypeError),
+        (lambda: hf.quantize.dequantize(np.array([2**40]), 1.0), errors.DTypeError),
+        (lambda: hf.quantize.dequantize(np.array([3], np.int8), 1.0, dtype="int32"), errors.DTypeError),
     ],
 )
 def test_what_cannot_be(call: object, error: type[Exception]) -> None:

@@ -95,7 +95,8 @@ class Strategy:
             values = tuple([reduction(one, axis=axis) for one in values])
         if len(values) == 1:
             return values[0]
-        return hf.tree.map(lambda *parts: sum(parts[1:], parts[0]) / (1 if is_sum else len(parts)), *values)
+        total = hf.tree.map(lambda *parts: sum(parts[1:], parts[0]), *values)
+        return total if is_sum else hf.tree.map(lambda one: one / len(values), total)
 
     def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:
         """The dataset, of whose batches each replica is given a part."""

@@ -148,7 +148,7 @@ class Pooling(NamedTuple):
     more: list[Any]
     empty: list[int]
 
-    def withoutwindow_parts(self, out: Tensor) -> Tensor:
+    def without_empty(self, out: Tensor) -> Tensor:
         """A result whose empty axes have one window that there is not."""
         for axis in self.empty:
             out = shapes.slice_axis(out, axis, 0, 0)
@@ -213,13 +213,13 @@ def max_pool(
     pairs = pooling.pairs
     if call.wants(1):
         results = _with_places(x, kernel_shape, step, dilation, pairs, storage_order)
-        return tuple([ChannelsLast(pooling.withoutwindow_parts(part)) for part in results])
+        return tuple([ChannelsLast(pooling.without_empty(part)) for part in results])
     if all(d == 1 for d in dilation):
         largest_ones = largest("MaxPool", x, kernel_shape, step, pairs, None, count)
     else:
         padded = shapes.pad(x, [(0, 0), *pairs, (0, 0)], constant_values=_lowest(x.dtype))
         largest_ones = functools.reduce(ew.maximum, window_parts(padded, kernel_shape, step, dilation))
-    return ChannelsLast(pooling.withoutwindow_parts(largest_ones))
+    return ChannelsLast(pooling.without_empty(largest_ones))
 
 
 def _with_places(
@@ -274,7 +274,7 @@ def average_pool(
     pairs, more = pooling.pairs, pooling.more
     if all(d == 1 for d in dilation) and not count_include_pad:
         means = average("AveragePool", x, kernel_shape, step, pairs, None, count)
-        return ChannelsLast(pooling.withoutwindow_parts(means))
+        return ChannelsLast(pooling.without_empty(means))
     around = [(0, 0), *pairs, (0, 0)]
     counted = ones((1, *x.shape[1:-1], 1), dtype=x.dtype)
     if count_include_pad:
@@ -289,7 +289,7 @@ def average_pool(
     total, number = parts[0], numbers[0]
     for part, one in zip(parts[1:], numbers[1:]):
         total, number = total + part, number + one
-    return ChannelsLast(pooling.withoutwindow_parts(ew.divide(total, number)))
+    return ChannelsLast(pooling.without_empty(ew.divide(total, number)))
 
 
 @operator("LpPool", since=2, keeps_layout=True)
@@ -313,7 +313,7 @@ def lp_pool(
     total: Any = None
     for part in window_parts(powers, kernel_shape, step, dilation):
         total = part if total is None else total + part
-    return ChannelsLast(pooling.withoutwindow_parts(ew.pow(total, 1.0 / p)))
+    return ChannelsLast(pooling.without_empty(ew.pow(total, 1.0 / p)))
 
 
 def _inner(x: Any) -> tuple[int, ...]:
