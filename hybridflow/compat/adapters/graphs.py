@@ -253,8 +253,8 @@ def _function_type(concrete: ConcreteFunction) -> inspect.Signature:
     """The signature of a concrete function, whose annotations are the specs of arguments and results."""
     args, kwargs = concrete.structured_input_signature
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    given = [str(getattr(spec, "name", None) or "") for spec in args]
-    names = [name if name.isidentifier() else f"arg{k}" for k, name in enumerate(given)]
+    spec_names = [str(getattr(spec, "name", None) or "") for spec in args]
+    names = [name if name.isidentifier() else f"arg{k}" for k, name in enumerate(spec_names)]
     parameters = [inspect.Parameter(name, kind, annotation=spec) for name, spec in zip(names, args)]
     more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=spec) for name, spec in kwargs.items()]
     return inspect.Signature(parameters + more, return_annotation=concrete.structured_outputs)
