@@ -3,11 +3,11 @@
 There are two queues, each with one thread, in which one piece of work follows the other: one of low priority, for
 better code of what runs already, and one for what calls do without until it is there.  On a busy machine low priority
 may mean seconds for a tenth of a second's work.  None of it begins where the process is to run on one thread, whose
-callers make themselves what they need.  Better code begins when no
-first call is being traced or compiled: each of the two would take the interpreter's lock from the other, and who holds
-it at low priority may do so for long.  A fork waits for the pieces that are at work, and goes on with the others in
-both processes; so does a child that finds a thread at work nevertheless.  The end of the process waits for those
-pieces, too, as LLVM's memory goes then, and drops the others.
+callers make themselves what they need.  Better code begins when no first call is being traced or compiled: each of the
+two would take the interpreter's lock from the other, and who holds it at low priority may do so for long.  A fork waits
+for the pieces that are at work, and goes on with the others in both processes; so does a child that finds a thread at
+work nevertheless.  The end of the process waits for those pieces, too, as LLVM's memory goes then, and drops the
+others.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import inspect
 import itertools
@@ -117,19 +118,32 @@ _ParameterSlot = tuple[pytree.Structure, int]  # the structure of an argument, a
 _Default = tuple[Any, pytree.Structure, int]
 
 
+def _fits(binder: Binder, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    try:
+        binder._signature.bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
+
+
 class Binder:
     """The parameters of one callable.  Bound arguments are a tuple with one value per parameter."""
 
-    __slots__ = ("_defaults", "_kinds", "_plain", "_signature", "_unnamed", "name", "parameters")
+    __slots__ = ("_defaults", "_kinds", "_plain", "_signature", "_unnamed", "_without_names", "name", "parameters")
 
     def __init__(self, function: Callable[..., Any], name: str) -> None:
         try:
             self._unnamed, signature = _signatures(function)
-        except (TypeError, ValueError):  # builtins without a text signature
+        except (TypeError, ValueError, RecursionError):  # builtins without a text signature; what wraps itself
             self._unnamed = signature = _ANY
         self.name = name
         self._defaults = _defaults_of(function)
         self._take(signature)
+        self._without_names: Binder | None = None
+        if self._unnamed.parameters.keys() != signature.parameters.keys():
+            other = copy.copy(self)
+            other._take(self._unnamed)
+            self._without_names = other
 
     def _take(self, signature: inspect.Signature) -> None:
         self._signature = signature
@@ -158,13 +172,34 @@ class Binder:
         try:
             return self._signature.bind(*args, **kwargs)
         except TypeError as error:
-            if self._unnamed is not self._signature:
+            if self._unnamed is not self._signature and self._without_names is None:
                 with contextlib.suppress(TypeError):
-                    bound = self._unnamed.bind(*args, **kwargs)
-                    if self._unnamed.parameters.keys() != self._signature.parameters.keys():
-                        self._take(self._unnamed)  # of a wrapper that itself gives some of the arguments
-                    return bound
+                    return self._unnamed.bind(*args, **kwargs)
             raise ArgumentTypeError(self.name, f"{error}; the signature is {self.name}{self._signature}.") from None
+
+    def for_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Binder:
+        """Itself; or, for a call in which a wrapper's ``*args`` have no names, since it gives some of these arguments
+        itself or is given them by keyword, the one without names."""
+        other = self._without_names
+        if other is None:
+            return self
+        if kwargs.keys().isdisjoint(set(self.parameters) - set(other.parameters)) and _fits(self, args, kwargs):
+            return self
+        return other if _fits(other, args, kwargs) else self
+
+    def of(self, structure: pytree.Structure) -> Binder:
+        """The one that bound values of a structure are of: they are as many as its parameters."""
+        other = self._without_names
+        return self if other is None or len(structure.children) == len(self.parameters) else other
+
+    def without_names(self, values: tuple[Any, ...]) -> tuple[Binder, tuple[Any, ...]]:
+        """The parameters without the names that a wrapper's ``*args`` have here, and bound values as values of them."""
+        other = self._without_names
+        if other is None:
+            return self, values
+        first = other._kinds.index(inspect.Parameter.VAR_POSITIONAL)
+        behind = first + len(self.parameters) - len(other.parameters)
+        return other, (*values[:first], (*values[first:behind], *values[behind]), *values[behind + 1 :])
 
     def bind_with(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], known: Callable[[str], Any]

@@ -12,6 +12,7 @@ from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.shape import is_tuple
 from hybridflow.errors import TraceError
 from hybridflow.guards.attribute_reads import (
+    IMMUTABLE,
     MISSING,
     before_attribute,
     in_class,
@@ -137,6 +138,7 @@ def _ask_kinds(recording: GuardBuilder, question: Callable[..., bool], value: ob
     asked = []
     for kind in _each_kind(kinds):
         answers = in_class(type(kind), _HOOKS[question])
+        recording.note(_note_metaclass, kind)
         recording.note(lookup, type(kind), _HOOKS[question])
         if is_users_function(answers):
             recording.note(before_operator, kind, "__instancecheck__", "__subclasscheck__")
@@ -146,6 +148,14 @@ def _ask_kinds(recording: GuardBuilder, question: Callable[..., bool], value: ob
     if asked:
         recording.note(_note_kinds, question, value, kinds, asked, result)
     return result
+
+
+def _note_metaclass(recording: GuardBuilder, kind: Any) -> None:
+    """Of a class whose metaclass can be another one later, note which it has."""
+    metaclass: Any = type(kind)
+    if isinstance(kind, type) and not metaclass.__flags__ & IMMUTABLE:
+        slot = recording.root(kind, kind.__name__)
+        recording.guard_read(slot, "class", None, metaclass, f"type({recording.texts[slot]})")
 
 
 _NESTED = 8  # tuples of classes in tuples

@@ -74,6 +74,11 @@ def set_trace(function: Any) -> None:
             time.sleep(0)  # let the other thread finish
 
 
+def _is_caught(value: object) -> bool:
+    """Whether it is a class of exceptions."""
+    return issubclass(type(value), type) and issubclass(value, BaseException)  # type: ignore[arg-type]
+
+
 class GuardBuilder:
     """The reads of one trace of the function ``name``."""
 
@@ -217,6 +222,11 @@ class GuardBuilder:
 
     def _guard_exception(self, slot: int, value: object) -> None:
         """Of an exception, or a class of such, note the bases, which decide what clause catches it."""
+        if type(value) is tuple and all(map(_is_caught, value)):  # of which a clause takes each
+            self.add_guard(slot, "length", len(value))
+            for k, item in enumerate(value):
+                self.guard_read(slot, "index", k, item, f"{self.texts[slot]}[{k}]")
+            return
         is_class = issubclass(type(value), type)
         kind: Any = value if is_class else type(value)
         if not issubclass(kind, BaseException) or not is_users_class(kind):

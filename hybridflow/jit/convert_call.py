@@ -23,7 +23,7 @@ def converted(function: Callable[..., Any], stage: str) -> Callable[..., Any]:
 
         name = name_of(function) or stage
         recording = trace_session.GuardBuilder(name)
-        binder = Binder(function, name)
+        binder = Binder(function, name).for_call(args, kwargs)
         root.guard_builder = recording
         try:
             with trace_session.TraceSession(name).observing(

@@ -300,7 +300,7 @@ class Function(Dispatcher, Generic[P, R]):
             return Refusal("it takes over the memory of arguments", is_wanted=True)
         if nan_checks.is_on:
             return Refusal("hf.debugging.enable_check_numerics is on", is_wanted=True)
-        return native_call_for(variant.concrete, variant.guards.program, self._binder, args, kwargs)
+        return native_call_for(variant.concrete, variant.guards.program, self._binder_for(args, kwargs), args, kwargs)
 
     def _take_native_calls(self) -> None:
         """Let native code try what the cache holds now."""
@@ -310,11 +310,14 @@ class Function(Dispatcher, Generic[P, R]):
         """A call as the cache of traces sees it."""
         if not self._binder.is_current(self._python):  # somebody gave it other defaults
             self._binder = self._tracer.binder = Binder(self._python, self._options.name)
-        values = self._binder.bind(args, kwargs)
+        values = self._binder_for(args, kwargs).bind(args, kwargs)
         if self._signature is not None:
             return CallRequest(*self._signature.leaves_and_key(values))
         leaves, structure = pytree.flatten(values)
         return CallRequest(leaves, Key(structure, self._keys(leaves, structure)))
+
+    def _binder_for(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Binder:
+        return self._binder if self._signature is not None else self._binder.for_call(args, kwargs)
 
     def _keys(self, leaves: Sequence[Any], structure: pytree.Structure) -> tuple[LeafKey, ...]:
         name = self._options.name
@@ -322,7 +325,7 @@ class Function(Dispatcher, Generic[P, R]):
             return tuple([leaf_key(leaf, "", name) for leaf in leaves])
         except (ArgumentTypeError, TypeError):
             # Again, with the paths that only an error message needs.
-            paths = self._binder.paths(structure)
+            paths = self._binder.of(structure).paths(structure)
             return tuple([leaf_key(leaf, path, name) for path, leaf in zip(paths, leaves)])
 
     @entered
@@ -358,8 +361,8 @@ class Function(Dispatcher, Generic[P, R]):
         elif self._signature is not None:
             request = self._request(args, kwargs)
         else:
-            leaves, structure = pytree.flatten(self._binder.bind(args, kwargs))
-            paths = self._binder.paths(structure)
+            leaves, structure = pytree.flatten(self._binder_for(args, kwargs).bind(args, kwargs))
+            paths = self._binder.of(structure).paths(structure)
             keys = tuple(
                 spec_key(leaf) if isinstance(leaf, TensorSpec) else leaf_key(leaf, path, self._options.name)
                 for path, leaf in zip(paths, leaves)

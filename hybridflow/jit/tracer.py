@@ -314,10 +314,10 @@ class Tracer:
         for variant in reversed(known):
             if variant.concrete.key == key and variant.guards is not None:
                 return _report().failed_guard_cause(variant.guards)
-        result = argument_cause(self.binder, key, [variant.concrete.key for variant in known])
+        result = argument_cause(self.binder.of(key.structure), key, [variant.concrete.key for variant in known])
         if result is None or self._dynamic is None:
             return result
-        paths = self.binder.paths(key.structure)
+        paths = self.binder.of(key.structure).paths(key.structure)
         reason = self._dynamic.reason(key, paths.index(result.argument)) if result.argument in paths else None
         return result if reason is None else result._replace(suggestion=f"{result.suggestion} ({reason})")
 
@@ -370,13 +370,13 @@ class Tracer:
             trace.live_arrays = recording.live
             trace.guard_builder = recording
             trace.extent_finder = extent_of
-            return session.observing(recording, self._python, self.binder.parameters, values)
+            return session.observing(recording, self._python, self.binder.of(key.structure).parameters, values)
 
         tracer = sys.gettrace()
         try:
             concrete, created = trace_signature(
                 self._python,
-                self.binder,
+                self.binder.of(key.structure),
                 key,
                 leaves,
                 gives_up=fail_on_specialization,

@@ -20,7 +20,13 @@ _REQUIRE = TABLE["require"]
 
 def records_of(functions: Sequence[Any]) -> list[Any]:
     """What a file holds of the functions that a program calls: errors that they raise; None for others."""
-    return [_record(one, one.kind) if isinstance(one, Raising) and one.kind is not None else None for one in functions]
+    return [_record_of(one) for one in functions]
+
+
+def _record_of(function: Any) -> list[Any] | None:
+    if isinstance(function, KeptError):
+        return function.record
+    return _record(function, function.kind) if isinstance(function, Raising) and function.kind is not None else None
 
 
 def numbers_kept(graph: Graph, records: Sequence[Any]) -> bool:
@@ -54,7 +60,7 @@ class KeptError:
     Raises ValueError where that is none.
     """
 
-    __slots__ = ("_args", "_kind", "_pieces")
+    __slots__ = ("_args", "_kind", "_pieces", "record")
 
     def __init__(self, record: Any) -> None:
         name, args, *pieces = record
@@ -62,7 +68,7 @@ class KeptError:
         self._pieces: list[Any] = pieces[0] if pieces else []
         if kind is None or not isinstance(args, list) or not isinstance(self._pieces, list):
             raise ValueError("an error of the program is none")
-        self._kind, self._args = kind, args
+        self._kind, self._args, self.record = kind, args, record
         if not isinstance(self._made([]), Exception):
             raise ValueError("an error of the program is none")
 

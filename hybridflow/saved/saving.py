@@ -94,9 +94,7 @@ def save(
     written = _Writer(obj)
     chosen = _signatures(obj, signatures, input_signature)
     methods = _methods(obj, chosen) if with_methods and isinstance(obj, Module) else {}
-    programs = {
-        name: [written.program(one) for one in _completed(concrete)] for name, concrete in {**chosen, **methods}.items()
-    }
+    programs = {name: written.programs(_completed(concrete)) for name, concrete in {**chosen, **methods}.items()}
     texts = {
         "kind": KIND,
         "version": str(written.version),
@@ -375,7 +373,13 @@ class _Writer:
         ]
         return told | {"sources": sources}
 
-    def program(self, concrete: Any) -> dict[str, Any]:
+    def programs(self, concretes: Sequence[Any]) -> list[dict[str, Any]]:
+        """The programs of one function.  Where a wrapper's ``*args`` have names in some of them, they have none in the
+        file: it is the first program that says what the function takes."""
+        known = {one._binder.parameters for one in concretes if isinstance(one, ConcreteFunction)}
+        return [self.program(one, has_names=len(known) < 2) for one in concretes]
+
+    def program(self, concrete: Any, has_names: bool) -> dict[str, Any]:
         """One program as what JSON has: its graph as text, and what its inputs and results are."""
         if not isinstance(concrete, ConcreteFunction):
             return self.again(concrete)
@@ -400,11 +404,13 @@ class _Writer:
             else:
                 sources.append(self._constant(source))
         leaves = [_argument(concrete, key) for key in concrete.key.leaves]
-        arguments = pytree.unflatten(concrete.key.structure, leaves)
+        binder, arguments = concrete._binder, tuple(pytree.unflatten(concrete.key.structure, leaves))
+        if not has_names:
+            binder, arguments = binder.without_names(arguments)
         results = pytree.unflatten(concrete.results, [_result(concrete, *entry) for entry in concrete.plan])
         return {
             "graph": to_text(with_conditions(graph, concrete.conditions), locations=False),
-            "parameters": [[name, kind.name] for name, kind in concrete._binder.kinds()],
+            "parameters": [[name, kind.name] for name, kind in binder.kinds()],
             "arguments": packed(list(arguments), f"an argument of {concrete.name}"),
             "sources": sources,
             **({"errors": records} if records else {}),

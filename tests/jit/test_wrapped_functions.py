@@ -118,3 +118,54 @@ def test_names_of_what_is_wrapped_serve_keywords_and_files(tmp_path):
     same(plain(x=x), plain(x))
     hf.saved.save(plain, tmp_path / "f.hf")
     same(hf.saved.load(tmp_path / "f.hf")(x=x), x * 3)
+
+
+@functools.wraps(scaled)
+def by_keyword(*args, **kwargs):
+    return (scaled(*args, **kwargs) if args else scaled(100 * kwargs["x"])), len(args), sorted(kwargs)
+
+
+def test_what_is_given_by_keyword_is_no_argument_by_position():
+    x, compiled = hf.asarray([1.0, 2.0, 3.0]), hf.function(by_keyword)
+    for args, kwargs in [((x,), {}), ((), {"x": x}), ((x, 5), {}), ((x,), {"k": 5}), ((), {"x": x})]:
+        same(compiled(*args, **kwargs), by_keyword(*args, **kwargs))
+        same(
+            hf.function(lambda x, args=args, kwargs=kwargs: compiled(*args, **kwargs)[0])(x),
+            compiled(*args, **kwargs)[0],
+        )
+    concrete = compiled.get_concrete_function(x=x)
+    same(concrete(x=x), by_keyword(x=x))
+
+
+def test_one_call_leaves_the_others_as_they_were(tmp_path):
+    x, compiled = hf.asarray([2.0, 3.0, 4.0]), hf.function(filled)
+    by_position = compiled.get_concrete_function(x)
+    for call in ((x,), (), (x,), ()):
+        same(compiled(*call), filled(*call))
+    same(by_position(x), filled(x))
+    same(compiled.get_concrete_function(x)(x), filled(x))
+    hf.saved.save(compiled, tmp_path / "f.hf")
+    loaded = hf.saved.load(tmp_path / "f.hf")
+    same(loaded(), filled())
+    same(loaded(x), filled(x))
+
+
+def test_files_have_what_is_given_by_position_and_by_keyword(tmp_path):
+    for x in (hf.ones(3), hf.asarray([2.0, 3.0])):
+        compiled = hf.function(by_keyword)
+        calls = [((x,), {}), ((), {"x": x}), ((x, x), {})]
+        for args, kwargs in calls if len(x) == 2 else calls[::-1]:
+            same(compiled(*args, **kwargs), by_keyword(*args, **kwargs))
+        hf.saved.save(compiled, tmp_path / "f.hf")
+        hf.saved.save(hf.saved.load(tmp_path / "f.hf"), tmp_path / "again.hf")
+        for name in ("f.hf", "again.hf"):
+            for args, kwargs in calls:
+                same(hf.saved.load(tmp_path / name)(*args, **kwargs), by_keyword(*args, **kwargs))
+
+
+def test_a_function_that_is_said_to_wrap_itself():
+    def twice(x):
+        return x * 2
+
+    twice.__wrapped__ = twice
+    same(hf.function(twice)(hf.ones(2)), [2.0, 2.0])

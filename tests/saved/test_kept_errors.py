@@ -138,6 +138,25 @@ def test_shapes_in_messages_are_those_of_the_call(tmp_path: Path) -> None:
             )
 
 
+def negative_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, n: -function(x, n)
+
+
+def test_functions_that_call_loaded_ones_are_saved(tmp_path: Path) -> None:
+    signature = [hf.TensorSpec(["batch"]), SIGNATURE[1]]
+    for program in (of_users, of_shapes):
+        loaded = hf.saved.load(hf.saved.save(program, tmp_path / "inner", input_signature=signature))
+        outer = hf.function(negative_of(loaded), input_signature=signature)
+        again = hf.saved.load(hf.saved.save(outer, tmp_path / "outer"))
+        x, texts = hf.asarray([1.0, -0.0, np.inf]), []
+        assert again(x, hf.asarray(2, dtype="int32")).tolist() == (-program(x, 2)).tolist()
+        for f in (loaded, again):
+            with pytest.raises((LookupError, errors.ShapeError)) as raised:
+                f(x, hf.asarray(3, dtype="int32"))
+            texts.append((type(raised.value), str(raised.value)))
+        assert texts[0] == texts[1]
+
+
 def test_what_calls_python_for_other_things_is_refused(tmp_path: Path) -> None:
     def told(x: Any) -> Any:
         hf.print(x)
