@@ -17,6 +17,7 @@ through native code), and answered with an error of the driver.  Errors that the
 from __future__ import annotations
 
 import bisect
+import collections
 import ctypes
 import functools
 import itertools
@@ -114,6 +115,7 @@ class FakeDriver:
         self._handles = itertools.count(0x1000, 16)
         self._bound = threading.local()
         self._lock = threading.RLock()
+        self._released: collections.deque[Memory] = collections.deque()
         self.library = types.SimpleNamespace(
             **{
                 name: ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(functools.partial(self._called, name))
@@ -125,6 +127,7 @@ class FakeDriver:
 
     def _called(self, name: str, *given: Any) -> int:
         with self._lock:
+            self._poison_released()
             self.calls.append(name)
             try:
                 if name in self.always:
@@ -163,6 +166,7 @@ class FakeDriver:
     def allocate(self, size: int, stream: int) -> Memory:
         """Memory of the device, full of ones."""
         with self._lock:
+            self._poison_released()
             self._require_no_capture("allocates")
             if sum(m.size for m in self._memory if not m.free) + size > self.room:
                 raise MemoryError
@@ -175,10 +179,20 @@ class FakeDriver:
             return memory
 
     def release(self, memory: Memory) -> None:
-        with self._lock:
-            memory.free = True
+        """Let memory go.  Finalizers do so, in any thread: in one that a call under the lock waits for, too."""
+        memory.free = True
+        self._released.append(memory)
+        if self._lock.acquire(blocking=False):  # else by the next call
+            try:
+                self._poison_released()
+            finally:
+                self._lock.release()
 
-            def poison() -> None:
+    def _poison_released(self) -> None:
+        while self._released:
+            memory = self._released.popleft()
+
+            def poison(memory: Memory = memory) -> None:
                 memory.is_gone = True
                 ctypes.memset(memory.start, 0xFF, memory.size)
 
@@ -231,6 +245,7 @@ class FakeDriver:
     def synchronize(self, handle: int | None = None) -> None:
         """Wait for a stream, or for all of them."""
         with self._lock:
+            self._poison_released()
             self._require_no_capture("waits")
             for number in list(self._streams) if handle is None else [handle]:
                 stream = self._streams[number]
