@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from hybridflow.array.elementwise import (
-    abs as absolute,
     astype,
     bitwise_and,
     bitwise_right_shift,
@@ -57,12 +56,11 @@ _OFFSET = 8  # what two numbers of four bits in a byte are stored with, so that 
 
 
 class DynamicRange(Module):
-    """Inputs are quantized by their largest amount: each row of features has a scale of its own."""
+    """Inputs are quantized by their absolute maximum: each row of features has a scale of its own."""
 
     def quantized(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         """Numbers, scales and zero points of ``[..., features]``."""
-        scale = divide(largest(absolute(x), axis=-1, keepdims=True), 127)
-        scale = where(scale == 0, 1, scale)
+        scale = find_scale(x, axis=-1)
         return quantize(x, scale), scale, None
 
     def fake_quantized(self, x: Tensor) -> Tensor:

@@ -122,11 +122,11 @@ def _follow(model: Any, layer: Any, scheme: Scheme) -> None:
         one._follow(one._policy.quantized(scheme))
 
 
-def _settle(stage: str, model: Any, layers: list[tuple[str, Any]], scheme: Scheme) -> Report:
+def _settle(stage: str, model: Any, layers: list[tuple[str, Any]], scheme_of: Callable[[Any], Scheme]) -> Report:
     """Put numbers in the places of weights, all or none."""
     rows, places = [], []
     for path, layer in layers:
-        chosen = _of_layer(scheme, layer)
+        chosen = _of_layer(scheme_of(layer), layer)
         for attribute, weight, channels in _weights(layer):
             title = f"{path}.{attribute}" if path else attribute
             value = _plain_value(weight, stage, title)
@@ -190,7 +190,7 @@ def weights(model: Any, dtype: str = "int8", group_size: int | None = None, wher
         raise ArgumentError(stage, f"group_size is {group_size!r}. Expected a positive int, or None.")
     _check_dtype(stage, dtype)
     name = f"{dtype}_weights" if group_size is None else f"{dtype}_weights_{group_size}"
-    return _settle(stage, model, _layers(stage, model, where), Scheme.parse(name))
+    return _settle(stage, model, _layers(stage, model, where), lambda _: Scheme.parse(name))
 
 
 def dynamic(model: Any, dtype: str = "int8", where: Choice | None = None) -> Report:
@@ -218,7 +218,7 @@ def dynamic(model: Any, dtype: str = "int8", where: Choice | None = None) -> Rep
     """
     stage = "quantize.dynamic"
     _check_dtype(stage, dtype)
-    return _settle(stage, model, _layers(stage, model, where), Scheme.parse(dtype))
+    return _settle(stage, model, _layers(stage, model, where), lambda _: Scheme.parse(dtype))
 
 
 def by_name(model: Any, mode: str) -> Report:
@@ -226,7 +226,7 @@ def by_name(model: Any, mode: str) -> Report:
     scheme = Scheme.parse(mode)
     if scheme.inputs not in ("float", "dynamic"):
         raise ArgumentError("quantize", f"mode is {mode!r}. Use hf.quantize.static or prepare_training.")
-    return _settle("quantize", model, _layers("quantize", model, None), scheme)
+    return _settle("quantize", model, _layers("quantize", model, None), lambda _: scheme)
 
 
 def static(model: Any, samples: Any, dtype: str = "int8", where: Choice | None = None) -> Report:
@@ -269,7 +269,7 @@ def static(model: Any, samples: Any, dtype: str = "int8", where: Choice | None =
             count += 1
         if not count:
             raise ArgumentError(stage, "there are no samples. Expected at least one batch of inputs.")
-        return _settle(stage, model, layers, scheme)
+        return _settle(stage, model, layers, lambda _: scheme)
 
 
 @contextlib.contextmanager
@@ -362,12 +362,12 @@ def convert(model: Any) -> Report:
         layers = _layers(stage, model, is_prepared)
     except ArgumentError:
         raise ArgumentError(stage, "no layer is prepared. Call hf.quantize.prepare_training(model) before.") from None
-    rows: list[Any] = []
-    for path, layer in layers:
+
+    def scheme_of(layer: Any) -> Scheme:
         (_, first, _), *_ = _weights(layer)
-        inputs = "float" if first.input_range is None else "static"
-        rows += _settle(stage, model, [(path, layer)], Scheme(first._scheme.dtype, inputs)).rows
-    return Report(rows)
+        return Scheme(first._scheme.dtype, "float" if first.input_range is None else "static")
+
+    return _settle(stage, model, layers, scheme_of)
 
 
 def build_quantized(layer: Any, scheme: Scheme) -> None:

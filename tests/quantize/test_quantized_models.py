@@ -229,6 +229,15 @@ def test_ranges_of_inputs_that_are_not_finite_or_not_seen() -> None:
     np.testing.assert_allclose(model(x).numpy(), before, rtol=1e-4, atol=1e-3 * np.abs(before).max())
 
 
+def test_nothing_is_converted_where_one_layer_was_not_seen() -> None:
+    model, x = images()
+    hf.quantize.prepare_training(model)
+    model.layers[0](x, training=True)
+    with pytest.raises(errors.ArgumentError, match="no finite input"):
+        hf.quantize.convert(model)
+    assert not any(isinstance(getattr(layer, "kernel", None), QuantizedWeight) for layer in model.layers)
+
+
 def test_weights_alone_are_prepared_and_loaded(tmp_path: Path) -> None:
     model, x = images()
     hf.quantize.prepare_training(model, quantizes_inputs=False)
