@@ -215,6 +215,23 @@ def _huge_gamma(e: Emit, a: Value, x: Value) -> tuple[Value, Value]:
         return e.sub(e.mul(special_error.erfc(e, e.neg(root)), 0.5), correction), upper
 
 
+def _huge_gamma_da(e: Emit, a: Value, x: Value) -> tuple[Value, ...]:
+    """The derivative of what ``_huge_gamma`` computes to its parameter.  Where it is not 0, x is near a."""
+    with e.strict():
+        distance = e.div(e.sub(x, a), a)
+        near = e.lt(e.abs(distance), 1e-3)
+        d = e.select(near, distance, 0.0)
+        deviance = e.mul(e.mul(a, e.mul(d, d)), polynomial(e, d, (1 / 2, -1 / 3, 1 / 4, -1 / 5, 1 / 6)))
+        front = e.div(elementary.exp(e, e.neg(deviance)), e.mul(e.sqrt(a), math.sqrt(2 * math.pi)))
+        # log(x / a) over the root of 2 deviance / a, and the derivative of the correction
+        main = polynomial(e, d, (1.0, -1 / 6, 1 / 12, -59 / 1080))
+        logarithm = e.mul(d, polynomial(e, d, (1.0, -1 / 2, 1 / 3, -1 / 4)))
+        share = e.fma(d, 1 / 12, -1 / 3)
+        rest = e.div(e.fma(share, 0.5, e.div(e.add(d, 1.0), 12.0)), a)
+        slope = e.sub(rest, e.fma(logarithm, share, main))
+        return (e.select(near, e.mul(front, slope), 0.0),)
+
+
 def _small_upper_gamma(e: Emit, a: Value, x: Value) -> Value:
     """1 - x**a / gamma(a + 1), plus the rest of an alternating series: exact where the lower function is nearly 1."""
     going = e.and_(e.lt(a, 0.5), e.lt(x, 1.1))
@@ -251,17 +268,20 @@ def gammaincc(e: Emit, a: Value, x: Value) -> Value:
 def gammainc_da(e: Emit, a: Value, x: Value) -> Value:
     """The derivative of gammainc to its parameter."""
     inside = _inside_gamma(e, a, x)
-    a_in, x_in = e.select(inside, a, 1.0), e.select(inside, x, 1.0)
+    huge = e.and_(inside, e.ge(a, _HUGE))
+    regular = e.and_(inside, e.not_(huge))
+    a_in, x_in = e.select(regular, a, 1.0), e.select(regular, x, 1.0)
     by_series = e.lt(x_in, e.add(a_in, 1.0))
     front = _gamma_front(e, a_in, x_in)
     slope = e.sub(elementary.log(e, x_in), special_gamma.digamma(e, e.add(a_in, 1.0)))
     parameter = Dual(a_in, e.const(1.0, a.dtype, a.width))
-    series = _gamma_series(e, e.and_(inside, by_series), parameter, x_in)
+    series = _gamma_series(e, e.and_(regular, by_series), parameter, x_in)
     lower = e.mul(front, e.fma(series.value, slope, slope_of(e, series)))
-    fraction = _gamma_fraction(e, e.and_(inside, e.not_(by_series)), parameter, x_in)
+    fraction = _gamma_fraction(e, e.and_(regular, e.not_(by_series)), parameter, x_in)
     # Before the fraction stands a times the front.
     upper = e.mul(front, e.fma(a_in, slope_of(e, fraction), e.mul(fraction.value, e.fma(a_in, slope, 1.0))))
     result = e.select(by_series, lower, e.neg(upper))
+    (result,) = e.rarely(huge, [result], "huge_gamma_da", _huge_gamma_da, a, x)
     at_end = e.and_(e.or_(e.eq(x, 0.0), e.eq(x, math.inf)), e.and_(e.gt(a, 0.0), e.lt(a, math.inf)))
     return e.select(inside, result, e.select(at_end, e.zero(a.dtype), math.nan))
 

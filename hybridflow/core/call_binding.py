@@ -129,7 +129,9 @@ def _fits(binder: Binder, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> b
 class Binder:
     """The parameters of one callable.  Bound arguments are a tuple with one value per parameter."""
 
-    __slots__ = ("_defaults", "_kinds", "_plain", "_signature", "_unnamed", "_without_names", "name", "parameters")
+    __slots__ = (
+        "_defaults", "_kinds", "_names", "_plain", "_signature", "_unnamed", "_without_names", "name", "parameters",
+    )  # fmt: skip
 
     def __init__(self, function: Callable[..., Any], name: str) -> None:
         try:
@@ -139,6 +141,7 @@ class Binder:
         self.name = name
         self._defaults = _defaults_of(function)
         self._take(signature)
+        self._names = tuple([p for p in self.parameters if p not in self._unnamed.parameters])  # of first ``*args``
         self._without_names: Binder | None = None
         if self._unnamed.parameters.keys() != signature.parameters.keys():
             other = copy.copy(self)
@@ -169,13 +172,15 @@ class Binder:
         return tuple(bound.arguments[name] for name in self.parameters)
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
+        is_named = not kwargs.keys().isdisjoint(self._names)  # what a wrapper takes by position alone
+        signature = self._unnamed if is_named else self._signature
         try:
-            return self._signature.bind(*args, **kwargs)
+            return signature.bind(*args, **kwargs)
         except TypeError as error:
             if self._unnamed is not self._signature and self._without_names is None:
                 with contextlib.suppress(TypeError):
                     return self._unnamed.bind(*args, **kwargs)
-            raise ArgumentTypeError(self.name, f"{error}; the signature is {self.name}{self._signature}.") from None
+            raise ArgumentTypeError(self.name, f"{error}; the signature is {self.name}{signature}.") from None
 
     def for_call(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Binder:
         """Itself; or, for a call in which a wrapper's ``*args`` have no names, since it gives some of these arguments
@@ -191,6 +196,17 @@ class Binder:
         """The one that bound values of a structure are of: they are as many as its parameters."""
         other = self._without_names
         return self if other is None or len(structure.children) == len(self.parameters) else other
+
+    def places(self, parameter: str) -> list[tuple[str, Any]]:
+        """Where arguments for a parameter may be: a parameter, and which of the arguments that it gathers, by number
+        or name; None: all that it takes."""
+        if parameter in self.parameters or parameter not in self._names:
+            return [(parameter, None)]
+        which: dict[Any, Any] = {
+            inspect.Parameter.VAR_POSITIONAL: self._names.index(parameter),
+            inspect.Parameter.VAR_KEYWORD: parameter,
+        }
+        return [(name, which[kind]) for name, kind in self.kinds() if kind in which]
 
     def without_names(self, values: tuple[Any, ...]) -> tuple[Binder, tuple[Any, ...]]:
         """The parameters without the names that a wrapper's ``*args`` have here, and bound values as values of them."""

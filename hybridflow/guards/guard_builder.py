@@ -31,7 +31,16 @@ from hybridflow.effects.runtime_text import RuntimeText
 from hybridflow.errors import TraceError, is_internal, user_location
 from hybridflow.guards import attribute_writes, c_function_models, trace_undo_log
 from hybridflow.guards.code_ownership import is_recorded, is_users_class
-from hybridflow.guards.value_checks import ATOMS, CONTAINERS, MAPPINGS, ArrayContents, check_of, items_of, same_items
+from hybridflow.guards.value_checks import (
+    ATOMS,
+    CONTAINERS,
+    MAPPINGS,
+    ArrayContents,
+    SameResult,
+    check_of,
+    items_of,
+    same_items,
+)
 from hybridflow.runtime.calls.guard_steps import GuardStep, first_failing, has_own_dict, order_of
 from hybridflow.runtime.fork_safe_locks import thread_states, trace_states
 from hybridflow.tracing.symbolic_float import SymbolicFloat
@@ -222,10 +231,8 @@ class GuardBuilder:
 
     def _guard_exception(self, slot: int, value: object) -> None:
         """Of an exception, or a class of such, note the bases, which decide what clause catches it."""
-        if type(value) is tuple and all(map(_is_caught, value)):  # of which a clause takes each
-            self.add_guard(slot, "length", len(value))
-            for k, item in enumerate(value):
-                self.guard_read(slot, "index", k, item, f"{self.texts[slot]}[{k}]")
+        if issubclass(type(value), tuple):
+            self._guard_caught(slot, value)
             return
         is_class = issubclass(type(value), type)
         kind: Any = value if is_class else type(value)
@@ -235,6 +242,18 @@ class GuardBuilder:
             self.guard_order(slot, kind)
         else:
             self.guard_read(slot, "class", None, kind, f"type({self.texts[slot]})")
+
+    def _guard_caught(self, slot: int, value: Any) -> None:
+        """Of a tuple of classes of exceptions, of which a clause takes each, note them; what its own class may say of
+        them a clause does not ask."""
+        if not all(map(_is_caught, tuple.__iter__(value))):
+            return
+        if type(value) is tuple:
+            self.add_guard(slot, "length", len(value))
+        else:
+            self.add_guard(slot, "call", SameResult(tuple.__len__, tuple.__len__(value)), "length")
+        for k, item in enumerate(tuple.__iter__(value)):
+            self.guard_read(slot, "index", k, item, f"{self.texts[slot]}[{k}]")
 
     def guard_instance_dict(self, slot: int, value: object, attributes: object) -> int:
         """Note that the attributes of the object in a slot are in the dict ``attributes``; the slot of that."""

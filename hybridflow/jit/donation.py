@@ -68,10 +68,11 @@ def _by_name(function: str, kinds: Sequence[tuple[str, Any]], name: str) -> Argu
 
 def leaves_of(binder: Binder, structure: pytree.Structure, donated: Sequence[ArgumentPath]) -> set[int]:
     """The positions of the leaves of bound arguments that are given up."""
+    places = [place for name, which in donated for place in (binder.places(name) if which is None else [(name, which)])]
     result: set[int] = set()
     first = 0
     for (parameter, kind), part in zip(binder.kinds(), structure.children):
-        for which in (which for name, which in donated if name == parameter):
+        for which in (which for name, which in places if name == parameter):
             result.update(_leaves_in(part, first, kind, which))
         first += part.leaves
     return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 import warnings
 import weakref
@@ -349,6 +350,18 @@ def test_methods_and_gathered_arguments():
         with pytest.raises(DonatedError):
             dead.numpy()
     assert same_bits(a.numpy(), values(9, seed=1)) and same_bits(c.numpy(), values(9, seed=3))
+
+    @functools.wraps(step)
+    def wrapper(*args, **kwargs):
+        return step(*args, **kwargs)
+
+    for how in ({"donate_argnames": "g"}, {"donate_argnums": 1}):
+        for args, kwargs in ((("p", "g"), ()), (("p",), ("g",)), ((), ("g", "p"))):
+            named = {"p": tensor(9, seed=5), "g": tensor(9, seed=6)}
+            hf.function(wrapper, **how)(*(named[k] for k in args), **{k: named[k] for k in kwargs})
+            with pytest.raises(DonatedError):
+                named["g"].numpy()
+            assert same_bits(named["p"].numpy(), values(9, seed=5))
 
     f = hf.function(lambda **others: others["k"] * 2, donate_argnames="k")
     f(k=a)

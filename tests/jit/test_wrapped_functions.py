@@ -137,6 +137,18 @@ def test_what_is_given_by_keyword_is_no_argument_by_position():
     same(concrete(x=x), by_keyword(x=x))
 
 
+def test_a_wrapper_that_takes_no_keywords_is_given_none():
+    @functools.wraps(scaled)
+    def by_place(*args):
+        return scaled(*args)
+
+    x, compiled = hf.ones(3), hf.function(by_place)
+    for _ in range(2):
+        with pytest.raises(TypeError, match=r"unexpected keyword argument 'x'; the signature is scaled\(\*args\)"):
+            compiled(x=x)
+        same(compiled(x, 4), by_place(x, 4))
+
+
 def test_one_call_leaves_the_others_as_they_were(tmp_path):
     x, compiled = hf.asarray([2.0, 3.0, 4.0]), hf.function(filled)
     by_position = compiled.get_concrete_function(x)

@@ -23,7 +23,7 @@ from hybridflow.autograph.hooks import dynamic_list_reads, sorting
 from hybridflow.autograph.hooks.object_protocols import special_method, truth
 from hybridflow.autograph.hooks.per_choice import known_of_each
 from hybridflow.autograph.runtime import conditional, dynamic_list
-from hybridflow.autograph.runtime.choices import Choice
+from hybridflow.autograph.runtime.choices import Choice, is_choice
 from hybridflow.autograph.runtime.iterables import Reversed, enumerate_space, rows_of, zip_tensors
 from hybridflow.autograph.runtime.tensor_range import ArangeRange, TensorRange, zip_ranges
 from hybridflow.compiler.ir import dtypes
@@ -417,7 +417,7 @@ def _str_join(join: Function, parts: Iterable[Any]) -> Any:
     if not isinstance(parts, (list, tuple)):
         return join(parts)
     for k, part in enumerate(parts):
-        if isinstance(part, Choice):
+        if is_choice(part):
             return known_of_each(part, lambda one: _str_join(join, [*parts[:k], one, *parts[k + 1 :]]))  # noqa: B023
     if any(isinstance(part, runtime_text.RuntimeText) for part in parts):
         return runtime_text.text_of(lambda *texts: join(texts), *parts)

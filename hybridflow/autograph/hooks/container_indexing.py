@@ -17,7 +17,7 @@ from hybridflow.array import elementwise, reductions
 from hybridflow.autograph.hooks.comparisons import depends, either, equal, hits
 from hybridflow.autograph.hooks.per_choice import frame_of_user
 from hybridflow.autograph.runtime import aliasing, branch_merge, except_clauses, narrowing, undo_log
-from hybridflow.autograph.runtime.choices import Choice
+from hybridflow.autograph.runtime.choices import Choice, is_choice
 from hybridflow.autograph.runtime.exception_handlers import without_handlers
 from hybridflow.autograph.runtime.indexed_select import select
 from hybridflow.autograph.runtime.mutable_locations import location_of
@@ -78,7 +78,7 @@ def _is_plain(value: object) -> bool:
 def takes(value: object, key: object) -> bool:
     """Whether ``value[key]`` is one of items that Python knows, and a tensor decides which."""
     if type(value) in _MAPPINGS:
-        return _is_key(key) or (isinstance(key, Choice) and all(map(_is_plain, key.options)))
+        return _is_key(key) or (is_choice(key) and all(map(_is_plain, key.options)))
     if not _is_location(key):
         return False
     if type(value) is np.ndarray:
@@ -89,7 +89,7 @@ def takes(value: object, key: object) -> bool:
 def item(recording: GuardBuilder, value: Any, key: Any) -> Any:
     """``value[key]``"""
     recording.note(builtin_reads.iterate, value)
-    if isinstance(key, Choice):
+    if is_choice(key):
         return _of_chosen_key(value, key)
     if type(value) is np.ndarray:
         return _element(value, key)
@@ -355,7 +355,7 @@ def _set(held: MutableSequence[Any], key: object, value: object) -> None:
 
 def _set_key(held: dict[Any, Any], key: Any, value: Any) -> None:
     frame = frame_of_user()
-    if isinstance(key, Choice):
+    if is_choice(key):
         places = [(elementwise.equal(key.code, k), key.options[k]) for k in narrowing.remaining_options(key)]
         for is_it, known in places:
             if known not in held:

@@ -24,7 +24,7 @@ from hybridflow.autograph.runtime import (  # noqa: F401  # the last is told of 
     try_ranges,
     with_statements,
 )
-from hybridflow.autograph.runtime.choices import Choice
+from hybridflow.autograph.runtime.choices import is_choice
 from hybridflow.autograph.runtime.conditional import Conditional, truth
 from hybridflow.autograph.runtime.exits import bound_names
 from hybridflow.autograph.runtime.loop import Loop
@@ -43,7 +43,7 @@ class Branches:
     def iterate(self, value: Any, depth: int = 0) -> Any:
         """What is iterated over, or unpacked; the items, too, so many levels down."""
         recording = active.recording
-        if isinstance(value, Choice):
+        if is_choice(value):
             value = per_choice.iterate(value, sys._getframe(1))
         if dynamic_list_reads.is_grown(value):
             return dynamic_list_reads.iterate(value)
@@ -136,7 +136,7 @@ class Branches:
     @staticmethod
     def bound(value: Any) -> Any:
         """A local name that may have no value is read."""
-        return per_choice.bound(value, sys._getframe(1)) if isinstance(value, Choice) else value
+        return per_choice.bound(value, sys._getframe(1)) if is_choice(value) else value
 
     @staticmethod
     def live() -> bool:

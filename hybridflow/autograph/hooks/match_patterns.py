@@ -13,7 +13,7 @@ from hybridflow.array import elementwise
 from hybridflow.autograph.hooks.comparisons import both, either, equal, truth
 from hybridflow.autograph.hooks.per_choice import frame_of_user
 from hybridflow.autograph.runtime import branch_merge, narrowing
-from hybridflow.autograph.runtime.choices import Choice
+from hybridflow.autograph.runtime.choices import Choice, is_choice
 from hybridflow.autograph.runtime.indexed_select import select
 from hybridflow.guards import builtin_reads
 from hybridflow.guards.attribute_reads import MISSING
@@ -53,7 +53,7 @@ class Matcher:
         kind, *parts = pattern
         if kind == "as" and parts[0] is None:
             return True, {} if parts[1] < 0 else {parts[1]: subject}
-        if isinstance(subject, Choice):
+        if is_choice(subject):
             return self._of_each(subject, pattern)
         result: MatchResult = getattr(self, f"_{kind}")(subject, *parts)
         return result

@@ -18,7 +18,7 @@ from typing import Any
 from hybridflow.array import elementwise
 from hybridflow.autograph.hooks import object_protocols
 from hybridflow.autograph.runtime import branch_stack, conditional, diagnostics, except_clauses, narrowing, state
-from hybridflow.autograph.runtime.choices import Choice
+from hybridflow.autograph.runtime.choices import Choice, is_choice
 from hybridflow.autograph.runtime.conditional import Conditional
 from hybridflow.autograph.runtime.indexed_select import select
 from hybridflow.autograph.runtime.mutable_locations import is_unbound
@@ -142,7 +142,7 @@ def known_of_each(choice: Choice, apply: Callable[[Any], Any]) -> Any:
 
 def is_same(choice: Choice, other: object) -> Any:
     """``choice is other``"""
-    if isinstance(other, Choice):
+    if is_choice(other):
         return known_of_each(other, lambda one: is_same(choice, one))
     if is_number(other) or isinstance(other, SymbolicTensor):
         raise choice.refused("it is asked whether it is one tensor or another")
@@ -152,7 +152,7 @@ def is_same(choice: Choice, other: object) -> Any:
 def truth(value: object) -> Any:
     """Something of which nothing but the truth is wanted: of a choice, and of an object whose class says it, a bool or
     a tensor of one."""
-    if not isinstance(value, Choice):
+    if not is_choice(value):
         return object_protocols.truth(value)
     return known_of_each(value, lambda option: conditional.truth(option) if _is_tensor(option) else bool(option))
 
@@ -164,7 +164,7 @@ def _is_tensor(value: object) -> bool:
 def one(choice: Choice, wish: str) -> Any:
     """The one value that it is.  Raises TraceError where that is not known."""
     result = narrowing.narrow(choice)
-    if isinstance(result, Choice):
+    if is_choice(result):
         raise result.refused(wish)
     return result
 
@@ -215,10 +215,10 @@ def _spread(function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping
     args = tuple(map(narrowing.narrow, args))
     kwargs = {name: narrowing.narrow(value) for name, value in kwargs.items()}
     for k, value in enumerate(args):
-        if isinstance(value, Choice):
+        if is_choice(value):
             return each(value, lambda one: _spread(function, (*args[:k], one, *args[k + 1 :]), kwargs))  # noqa: B023
     for name, value in kwargs.items():
-        if isinstance(value, Choice):
+        if is_choice(value):
             return each(value, lambda one: _spread(function, args, {**kwargs, name: one}))  # noqa: B023
     return function(*args, **kwargs)
 

@@ -50,7 +50,7 @@ from hybridflow.autograph.runtime import (
     undo_log,
     with_statements,
 )
-from hybridflow.autograph.runtime.choices import Choice
+from hybridflow.autograph.runtime.choices import Choice, is_choice
 from hybridflow.autograph.runtime.mutable_locations import (
     CONTAINERS,
     cell_location,
@@ -115,7 +115,7 @@ class Recorder(Branches):
         recording = active.recording
         if type(value) is SymbolicNumber:
             return symbolic_number.attribute(value, name)
-        if isinstance(value, Choice):
+        if is_choice(value):
             return per_choice.each(value, lambda one: self.attribute(one, name), is_pure=True)
         if recording is None or type(value) in INERT:
             return getattr(known_number(value) if type(value) is Dim and hasattr(int, name) else value, name)
@@ -123,9 +123,9 @@ class Recorder(Branches):
 
     def method(self, value: Any, name: str) -> Any:
         """An attribute that is called."""
-        if isinstance(value, Choice):
+        if is_choice(value):
             value = per_choice.of_owner(value, lambda one: self.attribute(one, name))
-            if isinstance(value, Choice):
+            if is_choice(value):
                 return functools.partial(per_choice.call_each, lambda one: self.method(one, name), value)
         before_method(value, name, sys._getframe(1))
         if dynamic_list_reads.is_grown(value):
@@ -138,7 +138,7 @@ class Recorder(Branches):
     def fn(self, function: object) -> Any:
         """Something that is called."""
         recording = active.recording
-        if isinstance(function, Choice):
+        if is_choice(function):
             return functools.partial(per_choice.call_each, self.fn, function)
         if recording is None or function is breakpoint:  # which looks at the frame that calls it
             return function
@@ -162,7 +162,7 @@ class Recorder(Branches):
 
     def item(self, value: Any, key: Any) -> Any:
         recording = active.recording
-        if isinstance(value, Choice) or isinstance(key, Choice):
+        if is_choice(value) or is_choice(key):
             return self._item_of_each(value, key)
         if recording is None:
             return value[key]
@@ -177,12 +177,12 @@ class Recorder(Branches):
         return list_append.check_read(builtin_reads.get_item(recording, value, builtin_reads.sought(value, key)))
 
     def _item_of_each(self, value: object, key: object) -> Any:
-        if isinstance(value, Choice):
+        if is_choice(value):
             return per_choice.each(value, lambda one: self.item(one, key), is_pure=True)
         recording, key = active.recording, narrowing.narrow(key)
         if recording is not None and container_indexing.takes(value, key):
             return container_indexing.item(recording, value, key)
-        if not isinstance(key, Choice):
+        if not is_choice(key):
             return self.item(value, key)
         return per_choice.each(key, lambda one: self.item(value, one), is_pure=True)
 
@@ -191,7 +191,7 @@ class Recorder(Branches):
     def use(self, value: object) -> Any:
         """An operand of a comparison or a unary operator."""
         recording = active.recording
-        if isinstance(value, Choice):
+        if is_choice(value):
             return narrowing.narrow(value)
         if state.active.grown:
             value = dynamic_list_reads.materialize_lists(value)
@@ -220,9 +220,9 @@ class Recorder(Branches):
     def binary(self, name: str, left: object, right: object) -> Any:
         recording = active.recording
         operation = _OPERATORS[name]
-        if isinstance(left, Choice):
+        if is_choice(left):
             return per_choice.each(left, lambda one: self.binary(name, one, right), is_pure=True)
-        if isinstance(right, Choice):
+        if is_choice(right):
             return per_choice.each(right, lambda one: self.binary(name, left, one), is_pure=True)
         if state.active.grown and not (name == "add" and type(left) is type(right) is list):
             left, right = dynamic_list_reads.materialize_lists(left), dynamic_list_reads.materialize_lists(right)
@@ -240,9 +240,9 @@ class Recorder(Branches):
     def contains(self, item: Any, container: Any) -> Any:
         """``item in container``"""
         recording = active.recording
-        if isinstance(container, Choice):
+        if is_choice(container):
             return per_choice.each(container, lambda one: self.contains(item, one), is_pure=True)
-        if isinstance(item, Choice):
+        if is_choice(item):
             return per_choice.known_of_each(item, lambda one: self.contains(one, container))
         if isinstance(container, TensorRange):
             return container.holds(item)
@@ -281,12 +281,12 @@ class Recorder(Branches):
 
     def is_none(self, value: object) -> Any:
         """``value is None``"""
-        return per_choice.is_same(value, None) if isinstance(value, Choice) else self.identity(value) is None
+        return per_choice.is_same(value, None) if is_choice(value) else self.identity(value) is None
 
     def identical(self, left: Any, right: Any) -> Any:
         """``left is right``, neither of them None."""
-        if isinstance(left, Choice) or isinstance(right, Choice):
-            one, other = (left, right) if isinstance(left, Choice) else (right, left)
+        if is_choice(left) or is_choice(right):
+            one, other = (left, right) if is_choice(left) else (right, left)
             return per_choice.is_same(one, other)
         check_identity(left, right)
         if state.active.selected:
@@ -297,7 +297,7 @@ class Recorder(Branches):
 
     def matched(self, value: object, *names: str) -> Any:
         """The subject of ``match``, whose attributes ``names`` and items the patterns may look at."""
-        if isinstance(value, Choice):
+        if is_choice(value):
             value = per_choice.one(value, "match looks at it")
         refuse(value, "match looks at", "Ask with if and ==.")
         value = dynamic_list_reads.materialize_lists(value)
@@ -311,7 +311,7 @@ class Recorder(Branches):
         """The same where the patterns are matched by ``matching``."""
         value = narrowing.narrow(known_values(value))
         recording = active.recording
-        if recording is not None and type(value) not in INERT and not isinstance(value, Choice):
+        if recording is not None and type(value) not in INERT and not is_choice(value):
             recording.note(note_match, value, names)
         return value
 
@@ -328,7 +328,7 @@ class Recorder(Branches):
 
     def enter(self, value: object) -> Any:
         """The context manager of ``with``."""
-        if isinstance(value, Choice):
+        if is_choice(value):
             value = per_choice.one(value, "it is the manager of a with")
         recording = active.recording
         if recording is not None:
@@ -371,7 +371,7 @@ class Recorder(Branches):
 
     def writes_item(self, value: Any) -> Any:
         """Before ``value[...]`` is assigned or deleted."""
-        if isinstance(value, Choice):
+        if is_choice(value):
             value = per_choice.one(value, "an item of it is set")
         if type(value) in _IN_ROWS and (state.active.scope is not None or state.active.grown):
             dynamic_list.check_change(value)
@@ -402,9 +402,9 @@ class Recorder(Branches):
 def _record_attribute_write(value: object, name: str, frame: types.FrameType) -> Any:
     """Before an attribute of a value is assigned or deleted by ``frame``."""
     recording = active.recording
-    if isinstance(value, Choice):
+    if is_choice(value):
         value = narrowing.narrow(value)
-        if isinstance(value, Choice):
+        if is_choice(value):
             return _attributes_of_one(value, name)
     if recording is None:
         return value

@@ -7,7 +7,7 @@ What is done with such a value is done with each that it may be, in a branch of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeGuard
 
 from hybridflow.autograph.runtime import object_trees
 from hybridflow.autograph.runtime.state import active
@@ -16,6 +16,12 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.errors import ConcretizationError, TraceError
 
 MOST_OPTIONS = 32
+
+
+def is_choice(value: object) -> TypeGuard[Choice]:
+    """Whether it is a choice.  ``isinstance`` would ask objects of the user's for a ``__class__`` of their own, whose
+    code is traced, and asks this again."""
+    return issubclass(type(value), Choice)
 
 
 class _MissingError(ConcretizationError, AttributeError):
@@ -75,4 +81,4 @@ object_trees.containers[Choice] = lambda choice: (("code", "options"), (choice.c
 
 def options_of(value: object) -> tuple[Any, ...]:
     """What a value may be."""
-    return value.options if isinstance(value, Choice) else (value,)
+    return value.options if is_choice(value) else (value,)

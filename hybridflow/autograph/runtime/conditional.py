@@ -13,7 +13,7 @@ from hybridflow.autograph.runtime import diagnostics, narrowing
 from hybridflow.autograph.runtime.branch import Branch
 from hybridflow.autograph.runtime.branch_merge import merge_branches
 from hybridflow.autograph.runtime.branch_stack import BranchScope, scope_of
-from hybridflow.autograph.runtime.choices import Choice
+from hybridflow.autograph.runtime.choices import is_choice
 from hybridflow.autograph.runtime.exits import NORMAL, VALUE, Exits, Values, current_values, values_for_code
 from hybridflow.autograph.runtime.mutable_locations import UNBOUND, is_unbound
 from hybridflow.autograph.runtime.state import active
@@ -139,7 +139,7 @@ class Conditional:
         self._values = values
         if isinstance(result, TypeMismatch):
             raise diagnostics.MismatchReport(result, self._where).error("the value")
-        if isinstance(result, Choice):
+        if is_choice(result):
             result.where = self._where.location
         return result
 

@@ -12,7 +12,7 @@ from hybridflow.array import elementwise
 from hybridflow.autograph.runtime import diagnostics, exception_handlers, narrowing
 from hybridflow.autograph.runtime.branch_merge import merge_values
 from hybridflow.autograph.runtime.branch_stack import BranchScope, scope_depth, scope_of, unwind
-from hybridflow.autograph.runtime.choices import Choice
+from hybridflow.autograph.runtime.choices import is_choice
 from hybridflow.autograph.runtime.exception_handlers import RaisedExit
 from hybridflow.autograph.runtime.exits import (
     ERROR,
@@ -81,7 +81,7 @@ def close_path(path: BranchScope, values: Values) -> Any:
     result = active.left and active.left[VALUE]
     if isinstance(result, TypeMismatch):
         raise diagnostics.returns(result)
-    if isinstance(result, Choice):
+    if is_choice(result):
         result.where = diagnostics.here(path.frame, "return").location
     return result
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from hybridflow.array import elementwise
 from hybridflow.autograph.runtime import diagnostics, narrowing
-from hybridflow.autograph.runtime.choices import Choice
+from hybridflow.autograph.runtime.choices import is_choice
 from hybridflow.autograph.runtime.mutable_locations import UNBOUND, UNREAD, is_unbound
 from hybridflow.autograph.runtime.state import active
 from hybridflow.autograph.runtime.type_mismatch import TypeMismatch
@@ -98,7 +98,7 @@ def values_for_code(
         if isinstance(value, TypeMismatch):
             active.conflicts[frame.f_code, name] = diagnostics.MismatchReport(value, where)
             value = UNBOUND
-        elif isinstance(value, Choice):
+        elif is_choice(value):
             value.name, value.where = name, where.location
         result.append(UNBOUND if is_unbound(value) else value)
     return result

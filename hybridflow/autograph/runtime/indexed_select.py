@@ -12,7 +12,7 @@ import numpy as np
 from hybridflow.array import elementwise, shapes
 from hybridflow.autograph.runtime import object_trees
 from hybridflow.autograph.runtime.aliasing import record_selected
-from hybridflow.autograph.runtime.choices import Choice, options_of
+from hybridflow.autograph.runtime.choices import Choice, is_choice, options_of
 from hybridflow.autograph.runtime.exception_handlers import without_handlers
 from hybridflow.autograph.runtime.phi import as_typed, can_merge, code_of, same_constant
 from hybridflow.compiler.ir import dtypes
@@ -46,7 +46,7 @@ def select(code: Tensor, values: Sequence[Any], frame: FrameType | None = None, 
         if frame is not None:
             record_selected(row, code, values, frame, order)
         return row
-    if all(object_trees.is_container(value) for value in values) and not any(isinstance(x, Choice) for x in values):
+    if all(object_trees.is_container(value) for value in values) and not any(is_choice(x) for x in values):
         flat = [object_trees.flatten(value, object_trees.changeable_parts(value)) for value in values]
         if all(structure == flat[0][1] for _, structure in flat):
             columns = [select(code, column, frame, order) for column in zip(*(leaves for leaves, _ in flat))]
@@ -136,7 +136,7 @@ def _choice(code: Tensor, values: Sequence[Any], frame: FrameType | None, order:
             else anything
         )
     codes = [
-        code_of(value, slot_numbers) if isinstance(value, Choice) else slot_numbers[0]
+        code_of(value, slot_numbers) if is_choice(value) else slot_numbers[0]
         for value, slot_numbers in zip(values, places)
     ]
     if all(type(slot_numbers) is int for slot_numbers in codes) and codes == list(range(len(codes))):

@@ -16,7 +16,7 @@ import numpy as np
 
 from hybridflow.autograph.runtime import dynamic_list, object_trees
 from hybridflow.autograph.runtime.branch import Branch
-from hybridflow.autograph.runtime.choices import MOST_OPTIONS, Choice, options_of
+from hybridflow.autograph.runtime.choices import MOST_OPTIONS, Choice, is_choice, options_of
 from hybridflow.autograph.runtime.mutable_locations import UNBOUND, Location, is_unbound
 from hybridflow.autograph.runtime.phi import (
     as_typed,
@@ -256,7 +256,7 @@ class _LoopVar:
             if isinstance(widened, TypeMismatch):
                 self.conflict = widened
                 return False
-            if isinstance(widened, Choice):
+            if is_choice(widened):
                 leaves = [leaf.start if isinstance(leaf, _Leaf) else leaf for leaf in self.leaves]
                 self.start = pytree.unflatten(self.structure, [*leaves[:k], widened, *leaves[k + 1 :]])
                 self._flatten(self._opaque)
@@ -322,10 +322,10 @@ def _objects_in(
 
 def _has_choice(value: object) -> bool:
     """Whether a value is a choice, or holds one."""
-    if isinstance(value, Choice) or not active.chosen:
-        return isinstance(value, Choice) and not value.is_awaited
+    if is_choice(value) or not active.chosen:
+        return is_choice(value) and not value.is_awaited
     parts = object_trees.changeable_parts(value).values() if object_trees.is_container(value) else ()
-    return any(isinstance(part, Choice) and not part.is_awaited for part in parts)
+    return any(is_choice(part) and not part.is_awaited for part in parts)
 
 
 def _widen_to_choice(start: object, end: object) -> Choice | None:
@@ -339,9 +339,9 @@ def _widen_to_choice(start: object, end: object) -> Choice | None:
 
 def _with_choices(start: object, end: object) -> Any:
     """``start`` with choices where it, and ``end``, have no one type."""
-    if isinstance(start, Choice) or isinstance(end, Choice):
+    if is_choice(start) or is_choice(end):
         if all(any(can_merge(option, other) for other in options_of(start)) for option in options_of(end)):
-            return start if isinstance(start, Choice) else Choice(code_of(start, [0]), [start])
+            return start if is_choice(start) else Choice(code_of(start, [0]), [start])
         widened = _widen_to_choice(start, end)
         return start if widened is None else widened
     one, other = object_trees.parts_of(start), object_trees.parts_of(end)
@@ -373,7 +373,7 @@ def _fit_choices(model: object, end: object) -> Any:
     """``end`` with choices where ``model``, which an iteration found, has them, as far as it has such options."""
     if not _has_choice(model):
         return end
-    if isinstance(model, Choice):
+    if is_choice(model):
         return _fit_to_options(model, end)
     one, other = object_trees.parts_of(model), object_trees.parts_of(end)
     if one is None or other is None or type(model) is not type(end) or one[0] != other[0]:
@@ -437,7 +437,7 @@ object_trees.containers[MaybeUnbound] = lambda value: (
 
 
 def _is_changeable(value: object) -> bool:
-    if isinstance(value, Choice):
+    if is_choice(value):
         return False
     return isinstance(value, Tensor) or (object_trees.is_container(value) and not isinstance(value, tuple))
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from hybridflow.array import elementwise
 from hybridflow.autograph.runtime.branch import Branch
-from hybridflow.autograph.runtime.choices import Choice
+from hybridflow.autograph.runtime.choices import Choice, is_choice
 from hybridflow.autograph.runtime.state import active
 from hybridflow.autograph.runtime.undo_log import enclosing_branches, innermost_branch
 from hybridflow.compiler.ir.graph import Graph, Node
@@ -114,7 +114,7 @@ def narrow(value: object, within: Sequence[Branch] = ()) -> Any:
     if type(value) is tuple:
         parts = [narrow(part, within) for part in value]
         return value if all(one is other for one, other in zip(parts, value)) else tuple(parts)
-    if not isinstance(value, Choice) or value.is_awaited:
+    if not is_choice(value) or value.is_awaited:
         return value
     left = remaining_options(value, within)
     return value.options[left[0]] if len(left) == 1 else value

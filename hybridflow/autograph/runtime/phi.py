@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from hybridflow.array import elementwise
 from hybridflow.autograph.runtime import object_trees
-from hybridflow.autograph.runtime.choices import MOST_OPTIONS, Choice, options_of
+from hybridflow.autograph.runtime.choices import MOST_OPTIONS, Choice, is_choice, options_of
 from hybridflow.autograph.runtime.mutable_locations import UNBOUND, UNREAD, is_unbound
 from hybridflow.autograph.runtime.mutation_check import BUFFERS, is_iterator
 from hybridflow.autograph.runtime.type_mismatch import ATOMS, TypeMismatch
@@ -176,7 +176,7 @@ class PhiBuilder:
         return TypeMismatch("cycle", a, b) if merged is _UNKNOWN else merged
 
     def _objects(self, a: object, b: object) -> Any:
-        if isinstance(a, Choice) or isinstance(b, Choice) or a is UNBOUND or b is UNBOUND:
+        if is_choice(a) or is_choice(b) or a is UNBOUND or b is UNBOUND:
             return self._choice(a, b)
         if _is_value(a) and _is_value(b):
             one, two = self._views
@@ -219,10 +219,7 @@ class PhiBuilder:
     def _code(self, a: object, b: object, places: Sequence[Sequence[int]]) -> _Output:
         """Which of its options a choice is: one tensor for choices that are decided together."""
         key = tuple(
-            [
-                (id(value.code) if isinstance(value, Choice) else 0, *slot_place)
-                for value, slot_place in zip((a, b), places)
-            ]
+            [(id(value.code) if is_choice(value) else 0, *slot_place) for value, slot_place in zip((a, b), places)]
         )
         if key not in self._codes:
             codes = []
@@ -389,7 +386,7 @@ def _typed_alike(a: Any, b: Any) -> str | None:
 
 def code_of(value: object, places: Sequence[int]) -> Tensor:
     """Which of some options a value is, where its own options have these ``places`` among them."""
-    if not isinstance(value, Choice):
+    if not is_choice(value):
         return scalar(places[0], dtypes.int32, "convert")
     if list(places) == list(range(len(places))):
         return value.code
