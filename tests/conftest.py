@@ -26,7 +26,7 @@ from hybridflow.runtime import background
 from hybridflow.runtime.calls import entry
 from hybridflow.runtime.calls.op_calls import ElementwiseOp
 from hybridflow.runtime.native import object_layout
-from tests.support import case_samples, left_behind, room_times, run_order
+from tests.support import avx512_machine, case_samples, left_behind, room_times, run_order
 
 # The same examples in every run, however long they take.  ``--hypothesis-profile default`` looks for new ones.
 hypothesis.settings.register_profile(
@@ -208,6 +208,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if "HF_OPT" not in os.environ:
         os.environ["HF_OPT"] = "0"
         flags.OPT.value = "0"
+    avx512_machine.install_if_asked()
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as it is in what shells run behind
         signal.signal(signal.SIGINT, signal.default_int_handler)  # processes that tests start have it, too
     config.pluginmanager.register(run_order)

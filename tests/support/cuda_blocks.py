@@ -27,7 +27,7 @@ import numpy as np
 
 from hybridflow.compiler.codegen.gpu.cooperative import BARRIER
 from hybridflow.runtime.machine import host_target, machine_code
-from tests.support import jit_helper
+from tests.support import avx512_machine, jit_helper
 
 WARP = 32
 CONTEXT_BYTES = 8192  # more than a ucontext_t and a jmp_buf have anywhere
@@ -516,7 +516,7 @@ def _object(text: str) -> bytes:
     """Machine code of a module for this machine, made in the shortest time: a few threads run it, once or twice."""
     module = llvm.parse_assembly(text, llvm.create_context())
     module.verify()
-    return jit_helper.machine(host_target.detect(), opt=0).emit_object(module)
+    return jit_helper.machine(avx512_machine.executable(host_target.detect()), opt=0).emit_object(module)
 
 
 _rooms: list[tuple[int, Any]] = []  # for how many threads, those that nobody uses

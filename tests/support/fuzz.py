@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from hybridflow import flags
+from tests.support import avx512_machine
 from tests.support.compare_programs import Difference, difference
 from tests.support.programs import Program
 from tests.support.random_programs import random_program, turned_program
@@ -84,6 +85,7 @@ def main() -> None:
     parser.add_argument("--shrink", type=float, default=20.0, metavar="S", help="seconds for cutting down a failure")
     parser.add_argument("--log", default="", help="file that always holds the present seed, for programs that crash")
     options = parser.parse_args()
+    avx512_machine.install_if_asked()
     logging.getLogger("hybridflow").setLevel(logging.ERROR)  # many functions are traced again
     run(options.first, options.count, options.minutes, options.shrink, options.log)
 

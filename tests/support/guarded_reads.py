@@ -18,6 +18,7 @@ import numpy as np
 import hybridflow as hf
 from hybridflow.compiler import target as targets
 from hybridflow.runtime.machine import host_target
+from tests.support import avx512_machine
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _LIBC.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
@@ -98,6 +99,7 @@ def _arrays(results: Any) -> list[np.ndarray]:
 
 
 def main(name: str) -> None:
+    avx512_machine.install_if_asked()
     with host_target.use(targets.NAMED.get(name, host_target.detect())):
         for label, program, inputs in cases():
             if name == "host" and not ("product" in label and "int8" in label):

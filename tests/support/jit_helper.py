@@ -22,12 +22,12 @@ llvm.initialize_all_asmprinters()
 
 def host_target() -> Target:
     """The named target that this machine can run at its widest."""
-    features = llvm.get_host_cpu_features()
-    if not llvm.get_process_triple().startswith("x86_64"):
+    here = machine_host_target.detect()
+    if not here.triple.startswith("x86_64"):
         return targets.AARCH64
-    if features.get("avx512vl") and features.get("avx512dq"):
+    if here.has("avx512vl") and here.has("avx512dq"):
         return targets.AVX512
-    return targets.AVX2 if features.get("avx2") and features.get("fma") else targets.SSE2
+    return targets.AVX2 if here.has("avx2") and here.fma else targets.SSE2
 
 
 def runnable_targets() -> dict[str, Target]:
@@ -41,9 +41,9 @@ def runnable_targets() -> dict[str, Target]:
 
 def product_targets() -> dict[str, Target]:
     """Those and, where this machine has them, what has instructions for products of narrow numbers besides."""
-    found, features = runnable_targets(), llvm.get_host_cpu_features()
+    found, here = runnable_targets(), machine_host_target.detect()
     for name, extra in (("avx2", "avxvnni"), ("avx512", "avx512vnni")):
-        if name in found and features.get(extra):
+        if name in found and here.has(extra):
             found[f"{name}+{extra}"] = found[name].with_(features=f"+{extra}")
     if machine_host_target.detect().has("amx-int8") and machine_host_target.detect().has(
         "amx-bf16"
