@@ -30,6 +30,8 @@ _ARGUMENTS = {
     "classifier_activation": "its activation; None for logits.",
     "name": "the name of the model.",
     "alpha": "how wide it is: all numbers of channels are multiplied by it.",
+    "depth_multiplier": "how many channels are made of each where each is convolved by itself.",
+    "dropout": "the share of what the classifier takes that is left out in training.",
     "minimalistic": "whether it does without wide kernels, hard swish and weighted channels.",
     "dropout_rate": "the share of what the classifier takes that is left out in training.",
     "include_preprocessing": "whether its first layer scales pictures from 0 to 255.",
@@ -50,6 +52,7 @@ _REST = """
 _SLOW = (
     *("ResNet101", "ResNet101V2", "ResNet152", "ResNet152V2"),
     *("EfficientNetB1", "EfficientNetB2", "EfficientNetB3", "VGG19"),
+    *("EfficientNetB4", "EfficientNetB5", "EfficientNetB6", "EfficientNetB7", "DenseNet169", "DenseNet201"),
 )
 
 

@@ -68,3 +68,35 @@ def DenseNet121(
     """A densely connected network of 121 layers: each takes the results of all before it."""
     request = Request(include_top, weights, input_tensor, input_shape, pooling, classes, classifier_activation, name)
     return _network(request, (6, 12, 24, 16), "densenet121")
+
+
+@documented(1664)
+def DenseNet169(
+    include_top: bool = True,
+    weights: str | os.PathLike[str] | None = "imagenet",
+    input_tensor: Symbol | None = None,
+    input_shape: Sequence[int | None] | None = None,
+    pooling: str | None = None,
+    classes: int = 1000,
+    classifier_activation: Identifier = "softmax",
+    name: str = "densenet169",
+) -> Any:
+    """A densely connected network of 169 layers: each takes the results of all before it."""
+    request = Request(include_top, weights, input_tensor, input_shape, pooling, classes, classifier_activation, name)
+    return _network(request, (6, 12, 32, 32), "densenet169")
+
+
+@documented(1920)
+def DenseNet201(
+    include_top: bool = True,
+    weights: str | os.PathLike[str] | None = "imagenet",
+    input_tensor: Symbol | None = None,
+    input_shape: Sequence[int | None] | None = None,
+    pooling: str | None = None,
+    classes: int = 1000,
+    classifier_activation: Identifier = "softmax",
+    name: str = "densenet201",
+) -> Any:
+    """A densely connected network of 201 layers: each takes the results of all before it."""
+    request = Request(include_top, weights, input_tensor, input_shape, pooling, classes, classifier_activation, name)
+    return _network(request, (6, 12, 48, 32), "densenet201")

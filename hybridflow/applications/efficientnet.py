@@ -169,3 +169,67 @@ def EfficientNetB3(
     """EfficientNet B3: 1.2 times as wide and 1.4 times as deep as B0, for pictures of 300x300 from 0 to 255."""
     request = Request(include_top, weights, input_tensor, input_shape, pooling, classes, classifier_activation, name)
     return _network(request, 1.2, 1.4, 300, 0.3)
+
+
+@documented(1792)
+def EfficientNetB4(
+    include_top: bool = True,
+    weights: str | os.PathLike[str] | None = "imagenet",
+    input_tensor: Symbol | None = None,
+    input_shape: Sequence[int | None] | None = None,
+    pooling: str | None = None,
+    classes: int = 1000,
+    classifier_activation: Identifier = "softmax",
+    name: str = "efficientnetb4",
+) -> Any:
+    """EfficientNet B4: 1.8 times as wide and 1.8 times as deep as B0, for pictures of 380x380 from 0 to 255."""
+    request = Request(include_top, weights, input_tensor, input_shape, pooling, classes, classifier_activation, name)
+    return _network(request, 1.4, 1.8, 380, 0.4)
+
+
+@documented(2048)
+def EfficientNetB5(
+    include_top: bool = True,
+    weights: str | os.PathLike[str] | None = "imagenet",
+    input_tensor: Symbol | None = None,
+    input_shape: Sequence[int | None] | None = None,
+    pooling: str | None = None,
+    classes: int = 1000,
+    classifier_activation: Identifier = "softmax",
+    name: str = "efficientnetb5",
+) -> Any:
+    """EfficientNet B5: 1.6 times as wide and 2.2 times as deep as B0, for pictures of 456x456 from 0 to 255."""
+    request = Request(include_top, weights, input_tensor, input_shape, pooling, classes, classifier_activation, name)
+    return _network(request, 1.6, 2.2, 456, 0.4)
+
+
+@documented(2304)
+def EfficientNetB6(
+    include_top: bool = True,
+    weights: str | os.PathLike[str] | None = "imagenet",
+    input_tensor: Symbol | None = None,
+    input_shape: Sequence[int | None] | None = None,
+    pooling: str | None = None,
+    classes: int = 1000,
+    classifier_activation: Identifier = "softmax",
+    name: str = "efficientnetb6",
+) -> Any:
+    """EfficientNet B6: 1.8 times as wide and 2.6 times as deep as B0, for pictures of 528x528 from 0 to 255."""
+    request = Request(include_top, weights, input_tensor, input_shape, pooling, classes, classifier_activation, name)
+    return _network(request, 1.8, 2.6, 528, 0.5)
+
+
+@documented(2560)
+def EfficientNetB7(
+    include_top: bool = True,
+    weights: str | os.PathLike[str] | None = "imagenet",
+    input_tensor: Symbol | None = None,
+    input_shape: Sequence[int | None] | None = None,
+    pooling: str | None = None,
+    classes: int = 1000,
+    classifier_activation: Identifier = "softmax",
+    name: str = "efficientnetb7",
+) -> Any:
+    """EfficientNet B7: 2.0 times as wide and 3.1 times as deep as B0, for pictures of 600x600 from 0 to 255."""
+    request = Request(include_top, weights, input_tensor, input_shape, pooling, classes, classifier_activation, name)
+    return _network(request, 2.0, 3.1, 600, 0.5)

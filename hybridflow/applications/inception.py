@@ -112,8 +112,6 @@ def _relu(x: object, name: str) -> Any:
 
 
 def _xception(request: Request) -> Any:
-    if request.input_shape is None:  # of unknown sizes it is not seen that both ways around a block halve them alike
-        request = request._replace(input_shape=(299, 299, 3))
     begin = x = building.beginning(request, 299, 71)
     numbered = _Numbered()
     for number, filters, stride in ((1, 32, 2), (2, 64, 1)):

@@ -1,4 +1,5 @@
-"""Networks for telephones.  Sources: Sandler and others, "MobileNetV2: Inverted Residuals and Linear Bottlenecks",
+"""Networks for telephones.  Sources: Howard and others, "MobileNets: Efficient Convolutional Neural Networks for Mobile
+Vision Applications", 2017; Sandler and others, "MobileNetV2: Inverted Residuals and Linear Bottlenecks",
 2018; Howard and others, "Searching for MobileNetV3", 2019."""
 
 from __future__ import annotations
@@ -31,6 +32,58 @@ def _by_channel(x: object, kernel: int, stride: int, pad: str, name: str) -> Any
         x = layers.ZeroPadding2D(building.halving_pad(x, kernel), name=pad)(x)
     padding = "valid" if stride == 2 else "same"
     return layers.DepthwiseConv2D(kernel, strides=stride, padding=padding, use_bias=False, name=name)(x)
+
+
+# Version 1: channels and strides.
+_PAIRS = (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1)
+_WIDTHS = {0.25: "2_5", 0.5: "5_0", 0.75: "7_5", 1.0: "1_0"}  # in the names of files
+
+
+@documented(1024)
+def MobileNet(
+    input_shape: Sequence[int | None] | None = None,
+    alpha: float = 1.0,
+    depth_multiplier: int = 1,
+    dropout: float = 1e-3,
+    include_top: bool = True,
+    weights: str | os.PathLike[str] | None = "imagenet",
+    input_tensor: Symbol | None = None,
+    pooling: str | None = None,
+    classes: int = 1000,
+    classifier_activation: Identifier = "softmax",
+    name: str | None = None,
+) -> Any:
+    """Convolutions of each channel by itself, and of all channels at each point, in turn."""
+    request = Request(
+        include_top, weights, input_tensor, input_shape, pooling, classes, classifier_activation, name or "mobilenet"
+    )
+    _check_width(request, alpha)
+    begin = building.beginning(request, 224)
+    rows = begin.shape[1] if begin.shape[1] in (128, 160, 192, 224) and begin.shape[1] == begin.shape[2] else 224
+    if name is None:
+        request = request._replace(name=f"mobilenet_{alpha:0.2f}_{begin.shape[1]}")
+    building.warn_unusual(request, rows if begin.shape[1] is None else begin.shape[1])
+
+    def active(x: Any, name: str) -> Any:
+        return layers.ReLU(6.0, name=f"{name}_relu")(layers.BatchNormalization(name=f"{name}_bn")(x))
+
+    x = active(_convolved(begin, int(32 * alpha), "conv1", 3, strides=2), "conv1")
+    for number, (channels, stride) in enumerate(_PAIRS, 1):
+        if stride == 2:
+            x = layers.ZeroPadding2D(((0, 1), (0, 1)), name=f"conv_pad_{number}")(x)
+        one, padding = f"conv_dw_{number}", "valid" if stride == 2 else "same"
+        options: dict[str, Any] = {"padding": padding, "depth_multiplier": depth_multiplier, "use_bias": False}
+        x = active(layers.DepthwiseConv2D(3, strides=stride, name=one, **options)(x), one)
+        x = active(_convolved(x, int(channels * alpha), f"conv_pw_{number}"), f"conv_pw_{number}")
+    if include_top:
+        x = layers.Dropout(dropout, name="dropout")(layers.GlobalAveragePooling2D(keepdims=True)(x))
+        x = layers.Conv2D(classes, 1, padding="same", name="conv_preds")(x)
+        x = layers.Reshape((classes,), name="reshape_2")(x)
+        end = layers.Activation(classifier_activation or "linear", name="predictions")(x)
+    else:
+        end = building.pooled(x, request, building.Head(None, None))
+    whole = f"mobilenet_{_WIDTHS.get(alpha, alpha)}_{rows}_tf"
+    return building.finished(begin, end, request, f"{whole}.h5", f"{whole}_no_top.h5")
 
 
 # Version 2: channels, blocks and the stride of the first of them.

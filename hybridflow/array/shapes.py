@@ -75,6 +75,10 @@ def reshape(x: ArrayLike, /, shape: ShapeLike, *, copy: bool | None = None) -> T
             f"{x.type} does not have as many elements as the shape {_text(wanted)}. Give as many, or -1 "
             "for the one extent that follows from the others.",
         )
+    size, used = product(x.shape), product(wanted)
+    if isinstance(used, Dim) and equal(used, size) is None:  # by a condition on calls, which passes do not know
+        cut: Tensor = apply(TABLE["slice"], reshape_to(x, (size,)), start=(0,), stop=(used,), step=(1,))
+        return reshape_to(cut, wanted)
     return fresh(reshape_to(x, wanted), x)
 
 

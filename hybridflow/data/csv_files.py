@@ -122,6 +122,7 @@ def make_csv_dataset(
     sloppy: bool = False,
     num_rows_for_inference: int | None = 100,
     compression_type: str | None = None,
+    ignore_errors: bool = False,
 ) -> Dataset:
     """Dataset of batches of CSV records, shuffled and repeated: dicts of columns by name.
 
@@ -148,6 +149,7 @@ def make_csv_dataset(
         sloppy: for programs that pass it; the order is always fixed.
         num_rows_for_inference: how many records are looked at to find what columns are; None for all.
         compression_type: "GZIP", "ZLIB" or "" for none.
+        ignore_errors: whether records that do not fit the columns are left out, where they would be errors.
 
     Returns:
         A dataset.
@@ -182,7 +184,7 @@ def make_csv_dataset(
     names_read = [names[number] for number in chosen]
     if label_name is not None and label_name not in names_read:
         raise ArgumentError(stage, f"label_name is {label_name!r}, which is none of the columns {names_read}.")
-    reader = Rows(columns, dialect, packed, chosen, set(), len(names))
+    reader = Rows(columns, dialect, packed, chosen, set(), len(names), bool(ignore_errors))
     data = Dataset._of(of_files(paths, reader, num_parallel_reads, stage))
     if shuffle:
         data = data.shuffle(shuffle_buffer_size, shuffle_seed)
@@ -247,7 +249,8 @@ def dialect_of(delimiter: str, quotes: bool, header: bool, missing: str) -> Dial
 
 
 class Rows(Reader):
-    """The records of a CSV file.  ``count`` is how many fields each has, where that is known."""
+    """The records of a CSV file.  ``count`` is how many fields each has, where that is known; others are errors, or
+    left out."""
 
     def __init__(
         self,
@@ -257,7 +260,9 @@ class Rows(Reader):
         chosen: list[int] | None,
         left_out: set[int],
         count: int | None = None,
+        leaves_out: bool = False,
     ) -> None:
+        self._leaves_out = leaves_out
         self.columns, self.dialect, self.compressed = columns, dialect, compressed
         self.chosen, self.left_out = chosen, left_out
         self.count = count if count is not None or chosen is not None else len(columns) + len(left_out)
@@ -268,11 +273,15 @@ class Rows(Reader):
         places = self.chosen or [n for n in range(self.count or 0) if n not in self.left_out]
         for fields, begin, stop in fields_of(path, self.dialect, self.compressed, start):
             if len(fields) != self.count and (self.count is not None or len(fields) <= places[-1]):
+                if self._leaves_out:
+                    continue
                 wanted = f"{self.count} are" if self.count is not None else f"number {places[-1]} is"
                 raise self._wrong(path, begin, f"{len(fields)} fields where {wanted} wanted")
             try:
                 element = tuple([make(fields[number]) for make, number in zip(makers, places)])
             except (ValueError, OverflowError):
+                if self._leaves_out:
+                    continue
                 raise self._wrong(path, begin, self._fault(makers, places, fields)) from None
             yield element, stop
 

@@ -469,6 +469,18 @@ class Layer(Module, Configured):
         object.__setattr__(self, name, value)
 
     @property
+    def trainable(self) -> bool:
+        """Whether its variables count as trainable.  What is set is set for the layers in it too."""
+        return self._trainable
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        self._trainable = bool(value)
+        for part in self.submodules:
+            if isinstance(part, Layer):
+                part._trainable = self._trainable
+
+    @property
     def weights(self) -> list[Variable]:
         """The variables of the layer and those in it, but for the states of random generators and of stateful layers:
         what Keras calls weights."""

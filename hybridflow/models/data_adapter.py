@@ -59,6 +59,7 @@ class Feed:
 
     def __init__(self, make: Callable[[], Batches], steps: int | None, own_steps: bool) -> None:
         self._make, self.steps, self._declared_steps = make, steps, own_steps
+        self.is_empty = steps == 0  # which is known before the first epoch
         self._running: Batches | None = None
         self._begun: Batches | None = None  # of which the first batch was looked at
         self._unfinished: Batches | None = None  # of an epoch that goes on and ends with its data
@@ -406,7 +407,7 @@ def _cut(array: np.ndarray, rows: np.ndarray | slice) -> np.ndarray:
 def _of_arrays(method: str, data: Batch, batch_size: int, shuffle: bool) -> Feed:
     arrays = Batch(*(_as_arrays(part) for part in data))
     count = _length(method, arrays)
-    if not count:
+    if not count and method == "predict":
         raise ArgumentError(method, "there are no samples.")
 
     cuts = [_cutter(part) for part in arrays]

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 else:
     _Base = object  # beside which ``Model`` has that class
 
+_EMPTY = {"the data": "nothing is trained", "the validation data": "epochs are not validated"}
+
 
 class Trainer(_Base):
     """What ``Model`` does with data: ``compile``, ``fit``, ``evaluate``, ``predict`` and their steps."""
@@ -395,12 +397,14 @@ class Trainer(_Base):
                 callback_list.on_epoch_begin(epoch)
                 logs = self._train_epoch(source, callback_list, settings)
                 if logs is None:
-                    self._ran_out(epoch, "the data")
-                    break
+                    self._ran_out(epoch, "the data", source)
+                    if not source.is_empty:
+                        break
+                    logs = {}
                 if validation is not None and _is_due(epoch + 1, validation_freq):
                     val_logs = self._evaluate(validation, callback_list)
                     if val_logs is None:
-                        self._ran_out(epoch, "the validation data")
+                        self._ran_out(epoch, "the validation data", validation)
                         validation = None
                     logs.update({f"val_{name}": value for name, value in (val_logs or {}).items()})
                 callback_list.on_epoch_end(epoch, logs)
@@ -432,8 +436,13 @@ class Trainer(_Base):
         if kind.train_step is Trainer.train_step and kind.test_step is Trainer.test_step and self._compiled is not None:
             self._test(*batch)
 
-    def _ran_out(self, epoch: int, what: str) -> None:
-        """An epoch of ``fit`` was given no batch: an error in the first, in later ones the end of a generator."""
+    def _ran_out(self, epoch: int, what: str, source: Feed) -> None:
+        """An epoch of ``fit`` was given no batch: of data without rows, which the first epoch warns of.  Another source
+        is wrong in the first epoch, and in later ones a generator has ended."""
+        if source.is_empty:
+            if epoch == self._run.first_epoch:
+                warnings.warn(f"{what} has no samples: {_EMPTY[what]}", stacklevel=3)
+            return
         if epoch == self._run.first_epoch:
             raise ArgumentError("fit", f"{what} gave no batch: it is empty, or a generator that has ended.")
         follows = "training ends" if what == "the data" else "epochs from here on are not validated"

@@ -131,7 +131,9 @@ class ShapeEnv:
             self.conditions.append(difference - 1 if above else difference * -1 - 1)
             return False
         self._tie(difference)
-        raise RestartTrace
+        if self.must_restart:
+            raise RestartTrace
+        return True
 
     def meet(self, first: Shape, second: Shape) -> None:
         """Of shapes that have to broadcast, in a trace without a call: let an open extent be the number that it meets.
@@ -142,12 +144,10 @@ class ShapeEnv:
         differences = [a - b for a, b in pairs if not (type(b) is int and b == 1)]
         if any(type(difference) is int and difference for difference in differences):
             return
-        is_tied = False
         for difference in differences:
             if isinstance(difference, Dim) and self._has(difference):
                 self._tie(difference)
-                is_tied = True
-        if is_tied:
+        if self.must_restart:
             raise RestartTrace
 
     def number(self, extent: Dim) -> int:
@@ -302,8 +302,9 @@ class ShapeEnv:
                 break
         else:
             if not self._divide(difference):
-                if self.examples is None:
-                    raise SymbolicExtentError("extent", f"nothing is known to make {difference} equal to 0.")
+                if self.examples is None:  # each call says whether it is
+                    self.conditions += [difference, difference * -1]
+                    return
                 for name in extents.symbols(difference):
                     self._replace(name, self.examples[name])
         self.must_restart = True

@@ -147,6 +147,7 @@ class Trace:
         "guard_builder",
         "has_codes",
         "keeps_codes",
+        "keeps_unread_checks",
         "lifted",
         "live_arrays",
         "name",
@@ -189,6 +190,7 @@ class Trace:
         self.sizes_wanted: Any = None  # the ``SizesWantedError`` where it is given none, and needs some
         self.has_codes = False  # whether there are texts in it, as codes: see ``string_tensor``
         self.keeps_codes = False  # whether calls keep the texts of these until they end
+        self.keeps_unread_checks = True  # whether what nobody reads may fail, as in eager code
         self.finished = False
         self.depends_on_identity = False  # whether something looked at which tensors are one object: see ``aliases``
         self.created_variables = False
@@ -563,7 +565,18 @@ class Trace:
             for i, source in enumerate(self.sources)
             if isinstance(source, State) and source.is_written
         }
-        return self._builder.finish(outputs, updates)
+        graph = self._builder.finish(outputs, updates)
+        return graph if self.keeps_unread_checks else self._without_unread(graph)
+
+    def _without_unread(self, graph: Graph) -> Graph:
+        """The graph without nodes whose values nobody reads, except errors of the user's, and effects."""
+        spans = [x for span in self.custom_vjps for x in (*span.inputs, *span.outputs)]
+        live = {*graph.results, *(x._node for x in spans)}
+        for node in reversed(graph.nodes):
+            if node in live or (node.op.kind is Kind.CONTROL and node.effect.is_observable):
+                live.add(node)
+                live.update(node.inputs)
+        return graph.rebuild({}, [node for node in graph.nodes if node in live])
 
 
 numpy_scalar.install()

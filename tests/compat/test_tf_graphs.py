@@ -181,3 +181,36 @@ def test_old_arguments_of_functions_that_both_have() -> None:
         values = [value.tolist() for value in session.run(list(results.values()))]
     assert values[0] == [[0, 3], [4, 0]] and np.allclose(values[1], [[0.6, 0], [0.8, 0]])
     assert values[2:] == [[[5, 0]], [1, 1], [[3, 0], [4, 0]]]
+
+
+def test_a_function_leaves_out_what_nobody_reads() -> None:
+    """An index out of range is no error then; assertions and effects stay."""
+    done = tf.Variable(0)
+
+    @tf.function
+    def f(x: Any) -> Any:
+        tf.gather(x, [1])
+        tf.debugging.assert_positive(x)
+        done.assign_add(1)
+        return x
+
+    @tf.function
+    def g(x: Any) -> None:
+        done.assign(tf.gather(x, [1])[0])
+
+    assert f(tf.constant([3])).numpy().tolist() == [3] and int(done) == 1
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        f(tf.constant([-3]))
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        g(tf.constant([3]))
+    assert int(done) == 1
+    x = tf.Variable([3.0])
+
+    @tf.function
+    def slope() -> Any:
+        with tf.GradientTape() as tape:
+            tf.gather(x, [2])
+            y = x * x
+        return tape.gradient(y, x)
+
+    assert slope().numpy().tolist() == [6.0]

@@ -206,6 +206,10 @@ def test_batches_of_csv(tmp_path: Path) -> None:
     written(tmp_path / "c.csv", b"other\n1\n", "")
     with pytest.raises(errors.DataError, match="other columns"):
         hf.data.make_csv_dataset(pattern, 2)
+    written(tmp_path / "d.csv", b"n,x\n1,2\n2\nz,4\n3,5\n", "")
+    options = {"column_defaults": ["int32", "float32"], "num_epochs": 1, "shuffle": False}
+    (found,) = hf.data.make_csv_dataset(str(tmp_path / "d.csv"), 9, ignore_errors=True, **options)
+    assert plain(found) == {"n": [1, 3], "x": [2.0, 5.0]}
 
 
 # TFRecord

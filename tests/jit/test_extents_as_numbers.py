@@ -166,6 +166,21 @@ def test_an_open_extent_is_the_number_that_it_meets_without_a_call() -> None:
         wrong.get_concrete_function()
 
 
+def test_without_a_call_each_one_says_whether_open_extents_have_a_divisor() -> None:
+    """Where no open extent alone can be such that a shape fits, the program is for calls in which it does."""
+    f = hf.function(lambda x: hf.reshape(x, (-1, 6)) * 2.0)
+    concrete = f.get_concrete_function(hf.TensorSpec([None, None, None], hf.float32))
+    assert concrete.structured_outputs.shape == (None, 6)
+    x = np.arange(48, dtype=np.float32)
+    assert concrete(x.reshape(2, 8, 3)).numpy().tolist() == (x.reshape(8, 6) * 2).tolist()
+    with pytest.raises(hf.errors.ShapeError, match="6"):
+        concrete(np.ones((2, 4, 4), np.float32))
+    with hf.GradientTape() as tape:
+        start = hf.Variable(x.reshape(4, 4, 3))
+        end = hf.sum(concrete(start * 1.0) ** 2)
+    assert np.allclose(tape.gradient(end, start).numpy(), 8 * x.reshape(4, 4, 3))
+
+
 def test_equal_extents_are_one_member_and_one_key() -> None:
     def counted(x: Any, y: Any) -> Any:
         return x[0] * len({x.shape[0], y.shape[0]}) + y[0] * len({v.shape: v for v in (x, y)}), {len(x)} == {len(y)}

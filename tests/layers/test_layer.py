@@ -185,6 +185,22 @@ def test_batch_normalization_moves_its_averages(decorate: Any, axis: int) -> Non
     assert [len(part) for part in (layer.variables, layer.trainable_variables)] == [4, 0]
 
 
+def test_what_is_frozen_is_frozen_throughout() -> None:
+    inner = hf.Sequential([hf.Input((3,)), layers.Dense(3), layers.BatchNormalization()])
+    model = hf.Sequential([hf.Input((3,)), inner, layers.Dense(2)])
+    model.trainable = False
+    assert not inner.trainable
+    assert not inner.layers[1].trainable
+    before = inner.layers[1].moving_mean.numpy()
+    model(hf.ones((4, 3)), training=True)  # with the averages as they are
+    assert np.array_equal(before, inner.layers[1].moving_mean.numpy())
+    inner.trainable = True
+    assert not model.trainable_variables
+    model.trainable = True
+    inner.layers[0].trainable = False
+    assert len(model.trainable_variables) == 4
+
+
 def test_batch_normalization_of_eager_and_compiled_steps_is_the_same() -> None:
     x = np.random.default_rng(0).standard_normal((16, 5)).astype("f4")
     found = []

@@ -516,6 +516,16 @@ def test_a_copy_of_a_compiled_model_goes_on_by_itself(copied: Any) -> None:
     assert all(np.array_equal(a, b) for a, b in zip(model.get_weights(), other.get_weights()))
 
 
+def test_arrays_without_rows_train_nothing() -> None:
+    model = hf.Sequential([layers.Dense(1)])
+    model.compile("sgd", "mse")
+    with pytest.warns(UserWarning, match="the data has no samples: nothing is trained"):
+        history = model.fit(X[:0], Y[:0], epochs=2, verbose=0, validation_data=(X, Y)).history
+    assert list(history) == ["val_loss"] and len(history["val_loss"]) == 2
+    with pytest.warns(UserWarning, match="epochs are not validated"):
+        assert list(model.fit(X, Y, verbose=0, validation_data=(X[:0], Y[:0])).history) == ["loss"]
+
+
 def raising() -> Iterator[Any]:
     yield BATCHES[0]
     raise RuntimeError("the source is gone")
@@ -526,7 +536,7 @@ def raising() -> Iterator[Any]:
     [
         (lambda m: hf.Sequential([layers.Dense(1)]).fit(X, Y), errors.ArgumentError, "call compile"),
         (lambda m: m.fit(X, Y[:5], verbose=0), errors.ShapeError, "numbers of samples differ"),
-        (lambda m: m.fit(X[:0], Y[:0], verbose=0), errors.ArgumentError, "no samples"),
+        (lambda m: m.predict(X[:0], verbose=0), errors.ArgumentError, "no samples"),
         (lambda m: m.fit(iter([]), verbose=0), errors.ArgumentError, "no batch"),
         (lambda m: m.fit(raising(), verbose=0), RuntimeError, "the source is gone"),
         (lambda m: m.fit(X, verbose=0), errors.ArgumentError, "no labels"),

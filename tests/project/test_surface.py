@@ -20,9 +20,10 @@ IMPORTED = [(node.module, alias) for node in STUB.body if isinstance(node, ast.I
 VALUES = [node for node in STUB.body if not isinstance(node, ast.ImportFrom)]
 MODULES = {
     "aot": "Library compile",
-    "applications": """ConvNeXtTiny DenseNet121 EfficientNetB0 EfficientNetB1 EfficientNetB2 EfficientNetB3 InceptionV3
-        MobileNetV2 MobileNetV3Large MobileNetV3Small ResNet101 ResNet101V2 ResNet152 ResNet152V2 ResNet50 ResNet50V2
-        VGG16 VGG19 Xception decode_predictions preprocess_input text""",
+    "applications": """ConvNeXtTiny DenseNet121 DenseNet169 DenseNet201 EfficientNetB0 EfficientNetB1 EfficientNetB2
+        EfficientNetB3 EfficientNetB4 EfficientNetB5 EfficientNetB6 EfficientNetB7 InceptionV3 MobileNet
+        MobileNetV2 MobileNetV3Large MobileNetV3Small ResNet101 ResNet101V2 ResNet152 ResNet152V2 ResNet50
+        ResNet50V2 VGG16 VGG19 Xception decode_predictions preprocess_input text""",
     "callbacks": """BackupAndRestore CSVLogger Callback CallbackList EarlyStopping History LambdaCallback
         LearningRateScheduler ModelCheckpoint ReduceLROnPlateau RemoteMonitor SwapEMAWeights TensorBoard
         TerminateOnNaN""",

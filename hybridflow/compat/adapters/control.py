@@ -69,7 +69,9 @@ def _as_made(value: Any) -> Any:
 
 
 def _as_results(value: Any) -> Any:
-    """What a function returns, with the values of variables in their place."""
+    """What a function returns, with the values of variables in their place.  What nothing of it needs is not run."""
+    if (trace := now().trace) is not None:
+        trace.root.keeps_unread_checks = False
     leaves, structure = pytree.flatten(_as_made(value))
     return pytree.unflatten(structure, [x.value() if isinstance(x, hf.Variable) else x for x in leaves])
 
