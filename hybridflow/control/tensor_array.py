@@ -78,11 +78,17 @@ class TensorArray:
         return result
 
     def _known(self, stage: str) -> Tensor:
-        if self._values is None:
+        values = self._written()
+        if values is None:
             raise ArgumentError(
                 stage, "no element was written yet, and no element_shape given. Give it to TensorArray."
             )
-        return self._values
+        return values
+
+    def _written(self) -> Tensor | None:
+        """The elements.  Where a tensor decides whether one was written, which a loop does, they are 0 if none was."""
+        tensors = [one for one in getattr(self._values, "options", [self._values]) if one is not None]
+        return tensors[0] if tensors else None
 
     @property
     def grows(self) -> bool:
@@ -95,7 +101,8 @@ class TensorArray:
 
     @property
     def element_shape(self) -> Shape | None:
-        return None if self._values is None else self._values.shape[1:]
+        values = self._written()
+        return None if values is None else values.shape[1:]
 
     def size(self) -> Any:
         """How many elements there are.
@@ -133,7 +140,9 @@ class TensorArray:
                 f"the value is {element.type}, of an array of {self.dtype}. Convert it with hf.astype(x, "
                 f"hf.{self.dtype}).",
             )
-        values = self._zeros(element.shape) if self._values is None else self._values
+        values = self._written()
+        if values is None:
+            values = self._zeros(element.shape)
         if not same_extents(element.shape, values.shape[1:]):
             raise ShapeError(
                 stage, f"the value is {element.type}. Expected the shape of all elements, {_text(values)}."

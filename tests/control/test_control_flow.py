@@ -340,6 +340,35 @@ def test_walks_over_rows_of_symbolic_number() -> None:
         assert g(x) == n * hf.sum(x)
 
 
+def test_elements_that_a_loop_writes_have_the_shape_of_the_first() -> None:
+    """In a loop over an open extent, which may be run never."""
+
+    @hf.function
+    def every_other(x: Any) -> Any:
+        found = hf.TensorArray("float32", x.shape[0])
+        for i in hf.arange(x.shape[0]):
+            if i % 2 == 0:
+                found = found.write(i, x[i] * 2)
+        return found.stack()
+
+    concrete = every_other.get_concrete_function(hf.TensorSpec([None, 2], hf.float32))
+    x = hf.Variable([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    with hf.GradientTape() as tape:
+        y = concrete(x * 1.0)
+    assert y.numpy().tolist() == [[2.0, 4.0], [0.0, 0.0], [10.0, 12.0]]
+    assert tape.gradient(y, x).numpy().tolist() == [[2.0, 2.0], [0.0, 0.0], [2.0, 2.0]]
+
+    @hf.function
+    def first(x: Any, n: Any) -> Any:
+        found, i = hf.TensorArray("float32", 3), hf.asarray(0)
+        while i < n:
+            found, i = found.write(i, x[i]), i + 1
+        return found.stack()
+
+    assert first(x, hf.asarray(1)).numpy().tolist() == [[1.0, 2.0], [0.0, 0.0], [0.0, 0.0]]
+    assert first(x, hf.asarray(0)).numpy().tolist() == [[0.0] * 2] * 3
+
+
 def test_tensor_arrays() -> None:
     def f(x: Any, n: Any) -> Any:
         def body(i: Any, ta: Any) -> Any:

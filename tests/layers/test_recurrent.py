@@ -233,6 +233,39 @@ def test_a_cell_of_the_user_and_what_it_reads() -> None:
     np.testing.assert_allclose(run(X).numpy(), wanted(0.25))
 
 
+class Normed(layers.Layer):
+    """A cell of layers that are built when they are called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.state_size = self.output_size = 4
+        self.cell, self.norm = layers.SimpleRNNCell(4, activation=None), layers.LayerNormalization()
+
+    def call(self, inputs: Any, states: Any) -> Any:
+        state = hf.tanh(self.norm(self.cell(inputs, states)[0]))
+        return state, [state]
+
+
+def test_a_cell_is_built_before_the_loop_that_calls_it() -> None:
+    model = hf.Sequential([hf.Input((None, 2)), layers.RNN(Normed(), return_sequences=True)])
+    assert [tuple(w.shape) for w in model.trainable_weights] == [(2, 4), (4, 4), (4,), (4,), (4,)]
+    x = np.ones((3, 5, 2), "f4")
+    found = model(x)
+    assert found.shape == (3, 5, 4)
+    assert hf.function(model)(x).numpy().tobytes() == found.numpy().tobytes()
+    dense = layers.Dense(3, kernel_initializer="ones")
+
+    @hf.function
+    def summed(x: Any, n: Any) -> Any:
+        total = hf.zeros((2, 3))
+        for _ in hf.arange(n):
+            total += dense(x)
+        return total
+
+    assert summed(hf.ones((2, 2)), hf.asarray(20)).numpy().tolist() == [[40.0] * 3] * 2
+    assert len(dense.weights) == 2
+
+
 @pytest.mark.parametrize("decorate", [lambda f: f, hf.function])
 def test_states_that_stay(decorate: Any) -> None:
     layer = layers.GRU(4, stateful=True, dtype="float64")
