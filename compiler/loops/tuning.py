@@ -141,6 +141,7 @@ ENOUGH_PANELS = 16  # of a product's columns, which are then cut rather than row
 FAR_MORE = 2  # rows for each column of a product, whose rows are cut then
 FEW_UNITS = 8  # of a product whose depth is cut as well, into as many blocks as pay; not measured
 FEW_TILES = 4  # for which no panel of columns is packed that can be read where it lies: `thresholds.py tiles`
+FEW_TILES_OF_LINES = 2  # ... where bytes of the panel are widened for each tile; measured with 256 x 1024
 SUMS_PER_ITERATION = 56  # of the innermost loop of a product, where longer turns are slower: `thresholds.py turns`
 MAX_CELLS = 4  # along the depth in such a turn
 CYCLES_PER_TILE = 60  # a call, and the latencies at the ends of its loop

@@ -18,12 +18,13 @@ from hybridflow.compiler.passes.matmul_rewrites import filters_to_matmul, small_
 from hybridflow.compiler.passes.overflow_check_elimination import overflow
 from hybridflow.compiler.passes.pad_sum_to_concat import sums_of_pads_to_concat
 from hybridflow.compiler.passes.pass_manager import Pass, Step, fix
+from hybridflow.compiler.passes.prepack import prepack
 from hybridflow.compiler.passes.scan_deduplication import deduplicate_scans
 from hybridflow.compiler.passes.split_complex import split_complex
 from hybridflow.compiler.passes.tile_and_fuse import tile_and_fuse
 from hybridflow.compiler.passes.tile_heights import GroupTileHeights, TileHeights
 from hybridflow.compiler.passes.transpose_folding import transpose_folding
-from hybridflow.compiler.target import Target
+from hybridflow.compiler.target import AVX2, Target
 from hybridflow.errors import ArgumentError
 
 SPLIT_COMPLEX = Pass("split_complex", split_complex, inside=False, required=True)
@@ -41,6 +42,7 @@ OVERFLOW = Pass("overflow", overflow, inside=False)
 TILE_AND_FUSE = Pass("tile_and_fuse", functools.partial(tile_and_fuse, heights=TileHeights(1 << 19)))
 FILTERS = Pass("filters", filters_to_matmul)
 SMALL_K = Pass("small_k", small_k_to_reductions)
+PREPACK = Pass("prepack", functools.partial(prepack, target=AVX2))
 
 SIMPLIFY_PIPELINE: list[Step] = [
     DCE,  # a trace holds what Python computed and dropped: later passes need not look at it
@@ -71,7 +73,9 @@ def steps_for(target: Target) -> list[Step]:
         return [tiling, DCE]
     # What is narrowed leaves conversions that simplify joins.  Few terms come after panels, which look for products.
     # Filters become products before panels and few terms, which look for them.
-    return [NARROW, SIMPLIFY, FILTERS, tiling, SMALL_K, DCE]
+    # What is prepacked is a view of panels: nobody else looks for products behind it.
+    prepacking = replace(PREPACK, function=functools.partial(prepack, target=target))
+    return [NARROW, SIMPLIFY, FILTERS, tiling, SMALL_K, prepacking, DCE]
 
 
 _ALL = (
@@ -90,6 +94,7 @@ _ALL = (
     FILTERS,
     TILE_AND_FUSE,
     SMALL_K,
+    PREPACK,
 )
 PASSES = {p.name: p for p in _ALL}
 """The passes by name."""

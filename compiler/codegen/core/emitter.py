@@ -222,7 +222,7 @@ class Emitter(Quotients):
         return self._reinterpret(value, dt.int64, 2 * value.width)
 
     def joined_words(self, value: Val, dtype: np.dtype) -> Val:
-        """Two elements of 64 bits each as one of 128."""
+        """Two elements, side by side, as one of twice as many bits."""
         return self._reinterpret(value, dtype, value.width // 2)
 
     def _reinterpret(self, value: Val, dtype: np.dtype, width: int) -> Val:

@@ -13,7 +13,7 @@ from hybridflow.compiler.codegen.core.llvm_values import Val
 from hybridflow.compiler.codegen.core.operand import Operand, OperandAccess, stride
 from hybridflow.compiler.codegen.products import amx_micro_kernel
 from hybridflow.compiler.codegen.products.cache_blocking import even_step
-from hybridflow.compiler.codegen.products.micro_kernel import emit_micro_kernel
+from hybridflow.compiler.codegen.products.micro_kernel import UnpackedColumns, emit_micro_kernel
 from hybridflow.compiler.codegen.products.packed_formats import (
     MultiplyKind,
     PackedFormat,
@@ -28,6 +28,7 @@ from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.loops.tuning import (
     CACHE_LINE,
     FEW_TILES,
+    FEW_TILES_OF_LINES,
 )
 
 
@@ -116,7 +117,7 @@ class MacroKernel:
         # Panels begin at different sets of the cache, too.
         self.panel_pitch = tile.columns * blocks.depth + 64 // self.item
         panels = blocks.columns // tile.columns if blocks.keeps else blocks.panels_per_pass
-        columns = panels * self.panel_pitch
+        columns = 0 if schedule.columns is ColumnsRead.PREPACKED else panels * self.panel_pitch
         unturned = tile.rows * blocks.depth if self.cells_are_transposed else 0
         opposite = SymmetricFill.size(tile) if halved else 0
         rows = 0 if self.steps_of_rows else blocks.rows * self.pitch
@@ -154,6 +155,13 @@ class MacroKernel:
             emit_micro_kernel(module, symbol + suffix, target, fastmath, one, tile, *steps, blocks.one_block, multiple)
             for suffix, one in forms.items()
         ]
+        # Cells of what is not packed are made in registers.  Panels of lines that are not whole are packed.
+        self.unpacked_kernel: str | None = None
+        if form.group > 1 and schedule.columns in (ColumnsRead.IN_PLACE_IF_FEW, ColumnsRead.PREPACKED):
+            self.unpacked_kernel = emit_micro_kernel(
+                *(module, f"{symbol}.unpacked", target, fastmath, form, tile, *steps, blocks.one_block, multiple),
+                UnpackedColumns(right.dtype, schedule.columns is ColumnsRead.PREPACKED),
+            )
 
     def run(
         self,
@@ -182,7 +190,8 @@ class MacroKernel:
         k_block = _KBlock(
             k, depth, self.form.cells(c, depth), first, last, finish, output, epilogue_operands, is_needed
         )
-        most = 1 if self.right.operand.collides(DEPTH) else FEW_TILES
+        most = FEW_TILES if self.unpacked_kernel is None else FEW_TILES_OF_LINES
+        most = 1 if self.right.operand.collides(DEPTH) else most
         few = c.compare("sle", height, most * tile.rows) if blocks.tiles is None else blocks.tiles <= most
         step = even_step(c, 0, height, blocks.rows, tile.rows) if blocks.keeps else height
         if self.mirror is not None:
@@ -207,6 +216,8 @@ class MacroKernel:
                         y, self._packed_panel(panels, panel.index), few, k, c.add(left, panel.index), width
                     )
                     routine = self._micro_kernel(least, source, depth)
+                    if self.unpacked_kernel is not None:
+                        routine = c.choose_pointer(self._direct(few, width), f"@{self.unpacked_kernel}", routine)
                     finite = self._skips_zeros and is_finite(c, tile, self.form.cell, source, pitch, depth)
                     column, totals = c.add(left, panel.index), self.totals
                     if not sequential and output is None:
@@ -435,14 +446,16 @@ class MacroKernel:
     ) -> None:
         """Pack panels of y that the micro-kernel will not read where they lie."""
         c, columns = self.c, self.blocks.tile.columns
+        if self.schedule.columns is ColumnsRead.PREPACKED:
+            return
+        done: Ref = 0
+        if self.schedule.columns is ColumnsRead.IN_PLACE_IF_FEW:
+            done = c.choose(few, c.mul(c.div(length, columns), columns), 0)
         if not self.transposed and self.form.group == 1:
-            done: Ref = 0
-            if self.schedule.columns is ColumnsRead.IN_PLACE_IF_FEW:
-                done = c.choose(few, c.mul(c.div(length, columns), columns), 0)
             first, count = c.add(col, done), c.sub(length, done)
             self.right.panels(y, self._packed_panel(to, done), self.panel_pitch, columns, first, count, k, depth)
             return
-        with c.loop(0, length, columns) as panel:
+        with c.loop(done, length, columns) as panel:
             width = columns if self.blocks.even_columns else c.min(columns, c.sub(length, panel.index))
             self._pack_panel(y, self._packed_panel(to, panel.index), k, c.add(col, panel.index), depth, width)
 
@@ -463,10 +476,19 @@ class MacroKernel:
     def _panel(self, y: OperandAccess, packed: str, few: str | bool, k: Ref, col: Ref, width: Ref) -> tuple[str, Ref]:
         """The address of a full panel of y and the distance of its lines in cells."""
         columns = self.blocks.tile.columns
+        if self.schedule.columns is ColumnsRead.PREPACKED:
+            assert self.right.lies is not None
+            counters = {**y.counters_at(FREE, col), **y.counters_at(DEPTH, k)}
+            return y.address(*self.right.lies, counters), columns * self.form.group
         if self.schedule.columns is not ColumnsRead.IN_PLACE_IF_FEW:
             return packed, columns
-        direct = self.c.both(few, self.c.compare("eq", width, columns))
-        return self._direct_or_packed(self.right, y, packed, direct, k, col, columns)
+        return self._direct_or_packed(self.right, y, packed, self._direct(few, width), k, col, columns)
+
+    def _direct(self, few: str | bool, width: Ref) -> str | bool:
+        """Whether a panel of so many columns is read where it lies, if those may be."""
+        if self.schedule.columns is ColumnsRead.PREPACKED:
+            return True
+        return self.c.both(few, self.c.compare("eq", width, self.blocks.tile.columns))
 
     def _fill_tiles(self, panel: str, cells: Ref, extent: int) -> None:
         """Zeros behind the last line of a panel of so many columns, or rows, to the end of a tile."""

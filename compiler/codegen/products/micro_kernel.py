@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from hybridflow.compiler.codegen.core.emitter import Emitter
 from hybridflow.compiler.codegen.core.kernel_builder import KernelBuilder, Ref
 from hybridflow.compiler.codegen.core.llvm_module import LLVMModule
@@ -13,7 +15,9 @@ from hybridflow.compiler.codegen.products.packed_formats import (
     PackedFormat,
     corrections,
     multiply_add,
+    pairs_of_words,
     sum_depth,
+    words_of_pairs,
 )
 from hybridflow.compiler.loops.tuning import CACHE_LINE, MAX_CELLS, SUMS_PER_ITERATION
 from hybridflow.compiler.target import Target
@@ -33,6 +37,15 @@ class Tile:
         return self.vectors * self.width
 
 
+@dataclass(frozen=True)
+class UnpackedColumns:
+    """Columns of which words are made as they are read (``packed_formats.words_in_place``): lines of ``dtype``, or
+    lines that ``are_paired`` as in ``ops/packed_panels.py``.  %b_pitch counts their elements."""
+
+    dtype: np.dtype
+    are_paired: bool
+
+
 def emit_micro_kernel(
     module: LLVMModule,
     symbol: str,
@@ -44,30 +57,42 @@ def emit_micro_kernel(
     k_step: int,
     one_block: bool,
     multiple: int,
+    columns: UnpackedColumns | None = None,
 ) -> str:
     """Add the function of one tile over one k-block: totals = before + the block's sums.  Its name.
 
     %a has the tile's rows ``row_step`` apart and their cells ``k_step`` apart, %b those of columns side by side and
-    %b_pitch apart; %depth counts cells, a ``multiple`` of so many.  Rows of totals are %totals_pitch elements apart.
-    Those of the blocks before may be the same memory, or one row of zeros for all; with ``one_block`` they are always
-    zero, and not asked for.
+    %b_pitch apart, or ``columns`` that are not packed; %depth counts cells, a ``multiple`` of so many.  Rows of totals
+    are %totals_pitch elements apart.  Those of the blocks before may be the same memory, or one row of zeros for all;
+    with ``one_block`` they are always zero, and not asked for.
     """
     item = form.cell.itemsize
     e = Emitter(target, tile.width, fastmath)
     c = KernelBuilder(e)
     excess = form.multiply is MultiplyKind.SIGNED_BYTES
+    lines = 1 if columns is None or columns.are_paired else form.group
+    size = item if columns is None else columns.dtype.itemsize
     zeros = [e.zero(form.sums)] * ((tile.rows + excess) * tile.vectors)
     together = min(MAX_CELLS, max(1, SUMS_PER_ITERATION // ((tile.rows + excess) * tile.vectors)))
     if not one_block:
         _prefetch_totals(c, form, tile)
+
+    def cells(starts: Sequence[str], column: int) -> Val:
+        if columns is None:
+            return e.load(c.at(starts[0], column, size), form.cell)
+        if columns.are_paired:
+            pairs = c.at(starts[0], form.group * column, size)
+            return words_of_pairs(e, e.load(pairs, columns.dtype, width=form.group * tile.width))
+        return pairs_of_words(e, *(e.load(c.at(start, column, size), columns.dtype) for start in starts))
 
     def add(first: Ref, count: int, chains: list[list[Val]], positions: Sequence[Val]) -> Sequence[Val]:
         a_position, b_position = positions
         for offset in range(count):
             sums = chains[offset % len(chains)]
             a_k = c.at("%a", c.add(a_position.ref, offset * k_step), item)
-            b_k = c.at("%b", c.add(b_position.ref, c.mul("%b_pitch", offset)), item)
-            b = [e.load(c.at(b_k, v * tile.width, item), form.cell) for v in range(tile.vectors)]
+            b_lines = [c.mul("%b_pitch", offset * lines + line) for line in range(lines)]
+            b_k = [c.at("%b", c.add(b_position.ref, line), size) for line in b_lines]
+            b = [cells(b_k, v * tile.width) for v in range(tile.vectors)]
             for r in range(tile.rows):
                 a = e.load_splat(c.at(a_k, r * row_step, item), form.cell)
                 for v in range(tile.vectors):
@@ -76,7 +101,7 @@ def emit_micro_kernel(
             if excess:
                 last = tile.rows * tile.vectors
                 sums[last:] = [corrections(e, form, *of) for of in zip(b, sums[last:])]
-        ahead = c.value(c.mul("%b_pitch", count))
+        ahead = c.value(c.mul("%b_pitch", count * lines))
         return e.add(a_position, k_step * count), e.add(b_position, ahead)
 
     sums_with_check = sum_depth(

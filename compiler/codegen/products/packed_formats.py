@@ -24,6 +24,7 @@ from hybridflow.compiler.codegen.core.emitter import Emitter
 from hybridflow.compiler.codegen.core.kernel_builder import KernelBuilder, Ref
 from hybridflow.compiler.codegen.core.llvm_values import Val, type_text
 from hybridflow.compiler.ir import dtypes as dt
+from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.ops.evaluation_order import K_BLOCK, RUN, by_interleaved_runs
 from hybridflow.compiler.target import Target
 from hybridflow.quick_dataclasses import dataclass
@@ -122,6 +123,26 @@ def words_of(form: PackedFormat) -> PackedFormat | None:
 def pair_of_words(e: Emitter, first: Val, second: Val) -> Val:
     """Two integers, each cut to 16 bits, side by side."""
     return e.or_(e.and_(first, 0xFFFF), e.shl(second, 16))
+
+
+def pairs_of_words(e: Emitter, first: Val, second: Val) -> Val:
+    """The same of each lane, in int32.  Bytes are put side by side before they are widened: one shuffle for both."""
+    if first.dtype.itemsize > dt.int16.itemsize:
+        first, second = e.convert(first, dt.int16), e.convert(second, dt.int16)
+    return words_of_pairs(e, e.interleaved(first, second))
+
+
+def words_of_pairs(e: Emitter, pairs: Val) -> Val:
+    """Elements side by side as pairs of words, in int32."""
+    return e.joined_words(e.convert(pairs, dt.int16), dt.int32)
+
+
+def words_in_place(form: PackedFormat, dtype: np.dtype, depth: Extent) -> bool:
+    """Whether the micro-kernel may make pairs of words of a second factor that is not packed: all of its lines are
+    there, and take no more room than packed ones."""
+    if form.multiply is not MultiplyKind.WORDS or not isinstance(depth, int) or depth % form.group:
+        return False
+    return dt.is_integer(dtype) and dtype.itemsize <= form.packed.itemsize
 
 
 def factor(e: Emitter, value: Val, form: PackedFormat, first: bool) -> Val:

@@ -27,7 +27,7 @@ from hybridflow.compiler.codegen.products.cache_blocking import (
     tiles_for,
 )
 from hybridflow.compiler.codegen.products.micro_kernel import Tile
-from hybridflow.compiler.codegen.products.packed_formats import MultiplyKind, PackedFormat
+from hybridflow.compiler.codegen.products.packed_formats import MultiplyKind, PackedFormat, words_in_place
 from hybridflow.compiler.codegen.products.packing import DEPTH, FREE
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Extent
@@ -35,6 +35,7 @@ from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.loops.tuning import (
     COLUMN_STRIP,
     FAR,
+    FEW_TILES_OF_LINES,
     FEW_UNITS,
     LIGHT_FACTOR,
     MIN_SYRK_DEPTH,
@@ -43,6 +44,7 @@ from hybridflow.compiler.loops.tuning import (
     TRANSPOSE_SQUARE,
 )
 from hybridflow.compiler.ops.evaluation_order import K_BLOCK
+from hybridflow.compiler.ops.packed_panels import PAIR
 from hybridflow.compiler.target import Target
 from hybridflow.quick_dataclasses import dataclass
 
@@ -51,7 +53,8 @@ from hybridflow.quick_dataclasses import dataclass
 class FactorFacts:
     """What a schedule knows of a factor: the loops that rows (or columns) and the depth take, how many neighbours lie
     side by side along each, the instructions that an element takes beyond reading it, and, where all of it is read in
-    even steps as it lies in memory, the steps along the innermost loops and their extents."""
+    even steps as it lies in memory, the steps along the innermost loops and their extents.  ``panels``: it lies in
+    memory as panels of so many columns, in pairs along the depth (``ops/packed_panels.py``)."""
 
     dtype: np.dtype
     loops: tuple[int, int]
@@ -59,6 +62,7 @@ class FactorFacts:
     work: int
     steps: tuple[Extent, Extent] | None
     extents: tuple[Extent, Extent]
+    panels: int = 0
 
     @property
     def one_loop(self) -> bool:
@@ -77,6 +81,7 @@ class FactorFacts:
         lies = "computed" if self.steps is None else f"steps {self.steps[0]}, {self.steps[1]}"
         loops = "" if self.one_loop else f" in {self.loops[0]}, {self.loops[1]} loops"
         work = f", {self.work} instructions" if self.work else ""
+        lies += f", panels of {self.panels}" if self.panels else ""
         return f"{self.dtype.name} along {self.along[0]}, {self.along[1]}{loops}, {lies}{work}"
 
 
@@ -94,7 +99,20 @@ def factor_facts(operand: Operand) -> FactorFacts:
         operand.work,
         steps,
         (free[-1].extent, depth[-1].extent),
+        _panels(operand),
     )
+
+
+def _panels(operand: Operand) -> int:
+    """The columns of the panels as which a second factor lies in memory; 0 where it lies otherwise."""
+    place, (free, depth) = operand.in_memory, (operand.loops[part] for part in (FREE, DEPTH))
+    if place is None or not place[1].is_affine or len(free) != 2 or len(depth) != 2:
+        return 0
+    width, (pairs, pair) = free[1].extent, (loop.extent for loop in depth)
+    if pair != PAIR or not isinstance(width, int) or not isinstance(pairs, int):
+        return 0
+    steps = {depth[1]: 1, free[1]: PAIR, depth[0]: PAIR * width, free[0]: PAIR * width * pairs}
+    return width if all(place[1].strides.get(loop, 0) == step for loop, step in steps.items()) else 0
 
 
 @dataclass(frozen=True)
@@ -197,6 +215,7 @@ class ColumnsRead(Enum):
 
     IN_PLACE_IF_FEW = "columns packed unless few tiles read them"
     PACKED = "columns packed"
+    PREPACKED = "columns prepacked"
     TRANSPOSED = "columns packed, transposed in registers"
 
 
@@ -282,11 +301,20 @@ def _ways(facts: ProductFacts, target: Target) -> Iterator[WholeSchedule]:
         yield RowSchedule(lanes_for(target, facts.form.sums, facts.n))
         width = _square_width(facts, target)
         yield from (TransposedRowSchedule(width, n, halves) for halves in (False, width > 2) for n in (1, 2))
-    blocks = choose_blocking(target, facts.form, facts.m, facts.n, facts.k, facts.accumulates_in_output)
+    tile = _tile_of_panels(facts, target) if facts.right.panels else None
+    blocks = choose_blocking(target, facts.form, facts.m, facts.n, facts.k, facts.accumulates_in_output, tile)
     yield UnpackedSchedule(blocks.tile)
     if facts.symmetric:
         yield blocked(facts, target, blocks, halved=True)
     yield blocked(facts, target, blocks)
+
+
+def _tile_of_panels(facts: ProductFacts, target: Target) -> Tile | None:
+    """The best tile whose columns are those of a panel in memory."""
+    form, m, n = facts.form, facts.m, facts.n
+    tiles = [tile for tile in tiles_for(target, form, m, n) if tile.columns == facts.right.panels]
+    depth = cells_of_block(form, facts.k)
+    return min(tiles, key=lambda tile: tile_time(form, m, n, depth, tile), default=None)
 
 
 def _variants(facts: ProductFacts, target: Target) -> Iterator[WholeSchedule]:
@@ -366,7 +394,8 @@ def cost(schedule: WholeSchedule, facts: ProductFacts, target: Target) -> tuple[
     if schedule.halved:
         large = not facts.is_static or (isinstance(n, int) and n > SMALL_SYRK * tile.columns)
         return (1 if large else 3), *time
-    return (4 if schedule.splits_rows == splits_rows(tile, m, n) else 6), *time
+    usual = schedule.splits_rows == splits_rows(tile, m, n)
+    return (4 if usual else 6) - (schedule.columns is ColumnsRead.PREPACKED), *time
 
 
 def blocked(
@@ -385,10 +414,14 @@ def blocked(
         rows = RowsRead.TRANSPOSED_CELLS
     else:
         rows = RowsRead.LINES if in_tiles or not left.along[0] > left.along[1] else RowsRead.PANELS
-    if right.lies_along_depth:
+    if right.panels and right.panels == blocks.tile.columns and words_in_place(form, right.dtype, facts.k):
+        columns = ColumnsRead.PREPACKED
+    elif right.lies_along_depth:
         columns = ColumnsRead.TRANSPOSED
     else:
-        in_place = form.group == 1 and right.dtype == form.packed and right.one_loop
+        as_packed = form.group == 1 and right.dtype == form.packed
+        few = blocks.tiles is None or blocks.tiles <= FEW_TILES_OF_LINES
+        in_place = (as_packed or (few and words_in_place(form, right.dtype, facts.k))) and right.one_loop
         in_place = in_place and right.steps is not None and right.steps[0] == 1
         columns = ColumnsRead.IN_PLACE_IF_FEW if in_place else ColumnsRead.PACKED
     skips_zeros = facts.skips_zeros and form.multiply is MultiplyKind.EACH and dt.is_float(form.sums)

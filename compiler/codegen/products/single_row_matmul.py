@@ -18,6 +18,7 @@ from hybridflow.compiler.codegen.products.packed_formats import (
     each_of,
     multiply_add,
     pair_of_words,
+    pairs_of_words,
     words_of,
 )
 from hybridflow.compiler.codegen.products.packing import BATCH, DEPTH, FREE
@@ -104,7 +105,7 @@ class SingleRowMatmul:
         free, depth = self.right.loops[FREE][-1], self.right.loops[DEPTH][-1]
 
         def line(j: Ref, k: Ref, mask: Val | None) -> Val:
-            return e.convert(y.value({free: c.add(col, j), depth: k}, free, mask), sums)
+            return y.value({free: c.add(col, j), depth: k}, free, mask)
 
         def add(j: Ref, mask: Val | None) -> None:
             place = c.at(self.sums, j, self.item)
@@ -114,11 +115,11 @@ class SingleRowMatmul:
             total = e.load(place, sums, mask)
             if self.pairs is not None and of_pairs and e.width >= self.pairs.least_width:
                 for i, a in enumerate(of_pairs):
-                    b = pair_of_words(e, *(line(j, k, mask) for k in lines[2 * i : 2 * i + 2]))
+                    b = pairs_of_words(e, *(line(j, k, mask) for k in lines[2 * i : 2 * i + 2]))
                     total = multiply_add(e, self.pairs, e.splat(a), b, total)
             else:
                 for k, a in zip(lines, factors):
-                    total = multiply_add(e, self.form, e.splat(a), line(j, k, mask), total)
+                    total = multiply_add(e, self.form, e.splat(a), e.convert(line(j, k, mask), sums), total)
             e.store(total, place, mask)
 
         c.vector_loop(0, count, self.width, add)

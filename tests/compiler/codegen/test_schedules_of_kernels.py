@@ -4,6 +4,7 @@ that there are for a kernel gives the same bits."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.loops.schedule_choice import USUAL, Choices, Chooser
 from hybridflow.compiler.ops import TABLE
 from hybridflow.compiler.ops.lowering import PrefixScan, ScatterAdd, Sort
+from hybridflow.compiler.ops.packed_panels import panel_width
 from hybridflow.compiler.target import NAMED, Target
 from hybridflow.eager import measured_schedules
 from tests.support.bits import same_bits
@@ -56,6 +58,10 @@ def products(target: Target) -> list[ProductFacts]:
     result = [product(target, *size, lies=lies) for size in SIZES for lies in ("nn", "nt", "tn")]
     result += [product(target, 200, 300, 120, dtype) for dtype in ("float64", "int8", "int32")]
     result.append(product(target, 512, 512, 512, "int8"))
+    result.append(product(target, 3, 512, 512, "int8"))
+    width = panel_width(target)
+    panels = FactorFacts(np.dtype(np.int8), (2, 2), (1, 2), 0, (2, 1), (width, 2), panels=width)
+    result += [replace(product(target, m, 512, 512, "int8"), right=panels) for m in (1, 9)]
     result.append(product(target, 1, 300, 200, by_lanes=True))
     result.append(product(target, 300, 200, 300, lies="nt", symmetric=True))
     return result

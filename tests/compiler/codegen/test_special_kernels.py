@@ -225,8 +225,10 @@ def test_integer_products_wrap(dtype, target):
 @pytest.mark.parametrize("target", PRODUCTS.values(), ids=PRODUCTS)
 def test_products_of_bytes_in_blocks_and_where_they_lie(target):
     """A depth of whole tile registers and others, of one block and several, known and symbolic; rows of every tile,
-    and one alone, whose lines go by pairs."""
-    for m, n, k in ((40, 20, 128), (33, 65, 64), (16, 33, 1100), (7, 5, 64), (1, 70, 301), (1, 9, 5), (1, 64, 1100)):
+    of few tiles, whose columns are read where they lie, and one alone, whose lines go by pairs."""
+    few = ((2, 40, 64), (9, 33, 1100), (3, 17, 63))
+    sizes = ((40, 20, 128), (33, 65, 64), (16, 33, 1100), (7, 5, 64), (1, 70, 301), (1, 9, 5), (1, 64, 1100), *few)
+    for m, n, k in sizes:
         x, y = (np.full(shape, -128, np.int8) for shape in ((1, m, k), (1, k, n)))  # the largest products
         x[:, ::3], y[..., ::2] = random_matrices(np.int8, (1,), m, n, k)[0][:, ::3], 127
         expected = x.astype(np.int32) @ y.astype(np.int32)
@@ -235,6 +237,9 @@ def test_products_of_bytes_in_blocks_and_where_they_lie(target):
         if m == 16:
             any_ = matmul_kernel(np.int8, (1,), Dim("m"), n, Dim("k"), target, ("m", "k"), sum_dtype=dt.int32)
             np.testing.assert_array_equal(product(any_, x, y, sum_dtype=dt.int32, m=m, k=k), expected)
+        if m == 9:  # few tiles, as only the running program finds
+            rows = matmul_kernel(np.int8, (1,), Dim("m"), n, k, target, ("m",), sum_dtype=dt.int32)
+            np.testing.assert_array_equal(product(rows, x, y, sum_dtype=dt.int32, m=m), expected)
 
 
 def test_nan_inf_and_signed_zeros_flow_through():
