@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Sequence
+
 from hybridflow.compiler.codegen.control.inline_control_flow import is_inline
 from hybridflow.compiler.codegen.core.cost_model import instructions
-from hybridflow.compiler.codegen.core.read_counts import read_counter
 from hybridflow.compiler.codegen.module_builder import ModuleBuilder
+from hybridflow.compiler.codegen.ordering import histogram, scatter_add
+from hybridflow.compiler.codegen.products import cache_blocking, convolution_lowering
+from hybridflow.compiler.ir.attributes import node_attrs_key
 from hybridflow.compiler.ir.graph import Graph, Node
 from hybridflow.compiler.loops.alias_analysis import AliasAnalysis, AliasPairs
 from hybridflow.compiler.loops.buffer_assignment import Plan, plan
@@ -14,6 +18,7 @@ from hybridflow.compiler.loops.kernel import Fusion, Kernel, loops_of
 from hybridflow.compiler.loops.plan_verifier import check_fusion, check_plan
 from hybridflow.compiler.loops.schedule import overwritten_inputs, schedule
 from hybridflow.compiler.loops.schedule_choice import USUAL, Choices
+from hybridflow.compiler.ops import Kind
 from hybridflow.compiler.passes import pass_manager
 from hybridflow.compiler.passes.pass_pipeline import SIMPLIFY_PIPELINE, check_skipped, steps_for
 from hybridflow.compiler.program import Program
@@ -88,3 +93,32 @@ def _planned(target: Target, graph: Graph, wanted: AliasPairs, aliases: AliasAna
     buffers = plan(graph, fusion, in_rows) if on_gpu else plan(graph, fusion, None, wanted, aliases)
     check_plan(graph, fusion, buffers)
     return fusion, buffers
+
+
+def read_counts(target: Target, node: Node) -> Sequence[int | None]:
+    """For each input of ``node`` how often its kernel comes to each element, None where it may not come to any."""
+    if node.op.kind is Kind.CONTRACT:
+        return cache_blocking.times_read(target, node)
+    if node.op.kind is Kind.CONVOLVE:
+        return convolution_lowering.times_read(node)
+    if node.op.kind is Kind.SCATTER and histogram.uses_histogram(target, node):
+        return 1, 1, 1
+    if node.op.kind is Kind.SCATTER:
+        return scatter_add.times_read(target, node)
+    return (2 if node.op.kind is Kind.SCAN else 1,) * len(node.inputs)  # a long line is summed up first
+
+
+def read_counter(target: Target) -> Callable[[Node], Sequence[int | None]]:
+    """``read_counts`` for a target.  Equal products, of which equal layers have many, are looked at once."""
+    products: dict[Hashable, Sequence[int | None]] = {}
+
+    def counts(node: Node) -> Sequence[int | None]:
+        if node.op.kind is not Kind.CONTRACT:
+            return read_counts(target, node)
+        key = node.op.name, node.type, *[n.type for n in node.inputs], node_attrs_key(node)
+        result = products.get(key)
+        if result is None:
+            result = products[key] = read_counts(target, node)
+        return result
+
+    return counts

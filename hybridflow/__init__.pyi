@@ -281,7 +281,6 @@ from hybridflow.array.scans import (
     cummax as cummax,
     cummin as cummin,
 )
-from hybridflow.array.searching import searchsorted as searchsorted
 from hybridflow.array.segment_ops import (
     segment_max as segment_max,
     segment_mean as segment_mean,
@@ -327,6 +326,7 @@ from hybridflow.array.sorting import (
     argsort as argsort,
     lexsort as lexsort,
     partition as partition,
+    searchsorted as searchsorted,
     sort as sort,
     top_k as top_k,
 )
@@ -418,10 +418,8 @@ from hybridflow.jit.stance import stance as stance
 from hybridflow.jit.tensor_spec import TensorSpec as TensorSpec
 from hybridflow.jit.timeline import profile as profile
 from hybridflow.layers.functional_graph import Input as Input
-from hybridflow.mapping.along_axis import (
-    apply_along_axis as apply_along_axis,
-)
 from hybridflow.mapping.vmap import (
+    apply_along_axis as apply_along_axis,
     vectorized_map as vectorized_map,
     vmap as vmap,
 )

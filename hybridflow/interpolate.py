@@ -9,8 +9,8 @@ from hybridflow.array.creation import zeros_like
 from hybridflow.array.elementwise import clip, divide
 from hybridflow.array.indexing import take
 from hybridflow.array.reductions import all as _all
-from hybridflow.array.searching import searchsorted
 from hybridflow.array.shapes import concat, stack
+from hybridflow.array.sorting import searchsorted
 from hybridflow.compiler.ops import type_rules
 from hybridflow.control.scan import scan
 from hybridflow.core import name_hints as _name_hints

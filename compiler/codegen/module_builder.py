@@ -32,10 +32,9 @@ from hybridflow.compiler.codegen.gpu.library_calls import by_library, describe_s
 from hybridflow.compiler.codegen.gpu.shared_memory_operands import is_aligned
 from hybridflow.compiler.codegen.gpu.shared_memory_transpose import SharedMemoryTranspose
 from hybridflow.compiler.codegen.lowerings import emit_block
-from hybridflow.compiler.codegen.nests.concat_segments import ConcatSegments
+from hybridflow.compiler.codegen.nests.concat_segments import ConcatSegments, InterleavedConcat
 from hybridflow.compiler.codegen.nests.elementwise import ElementwiseNest
 from hybridflow.compiler.codegen.nests.inner_reduction import InnerReduction
-from hybridflow.compiler.codegen.nests.interleaved_segments import InterleavedConcat
 from hybridflow.compiler.codegen.nests.loop_nest import LoopNest
 from hybridflow.compiler.codegen.nests.outer_reduction import OuterReduction
 from hybridflow.compiler.codegen.nests.outer_vectorized import OuterVectorized
@@ -43,9 +42,9 @@ from hybridflow.compiler.codegen.nests.row_block_loop import write_row_blocks
 from hybridflow.compiler.codegen.nests.split_inner_reduction import SplitInnerReduction
 from hybridflow.compiler.codegen.nests.split_outer_reduction import SplitOuterReduction
 from hybridflow.compiler.codegen.products import convolution_lowering, matmul
+from hybridflow.compiler.codegen.products.syrk import is_symmetric
 from hybridflow.compiler.index.index_expr import Index, LoopVar
 from hybridflow.compiler.index.iteration_space import over
-from hybridflow.compiler.index.structural_equality import is_symmetric
 from hybridflow.compiler.ir.dtypes import SHORT
 from hybridflow.compiler.ir.extents import Extent, affine, larger
 from hybridflow.compiler.ir.graph import Graph, Node, graphs_in

@@ -123,15 +123,55 @@ class AccessMaps:
         self.positions += reads.positions
 
 
-class _Recorder:
-    """The element-source interface (see ``ops.table.OpDef.element``) that only notes what is read."""
+class SymbolicSource:
+    """The element-source interface (see ``ops.table.OpDef.element``) where nothing is computed: indices that are data
+    are unknown ones in range."""
 
     e = ANYTHING
 
-    def __init__(self, reads: AccessMaps, node: Node) -> None:
-        self.reads, self.node = reads, node
+    def __init__(self, node: Node) -> None:
         self.types = tuple(n.type for n in node.inputs)
         self.out = node.type
+
+    def linear(self, index: Index) -> IndexExpr:
+        return index.linear
+
+    def begin(self, ix: IndexExpr, multiple: int) -> None:
+        """There are no lanes here."""
+
+    def sure(self, value: Any, extent: Extent) -> IndexExpr:
+        return computed(value, extent)
+
+    def repeated(
+        self, start: Sequence[Any], iteration: Callable[..., Sequence[Any]], again: Callable[..., Any]
+    ) -> Sequence[Any]:
+        return iteration(*start)
+
+    def folded(
+        self,
+        first: Any,
+        last: Any,
+        extent: Any,
+        of: Any,
+        start: Any,
+        add: Callable[..., Any],
+        by_position: bool = False,
+    ) -> Any:
+        return add(computed(first, extent), start)
+
+    def clamped(self, value: Any, extent: Extent) -> IndexExpr:
+        return computed(value, extent)
+
+    def checked(self, value: Any, extent: Extent, check: Check) -> IndexExpr:
+        return computed(value, extent)
+
+
+class _Recorder(SymbolicSource):
+    """Notes what is read."""
+
+    def __init__(self, reads: AccessMaps, node: Node) -> None:
+        super().__init__(node)
+        self.reads, self.node = reads, node
 
     def load(self, k: int, index: Index | tuple[IndexExpr | int, ...]) -> _Anything:
         source = self.node.inputs[k]
@@ -151,41 +191,9 @@ class _Recorder:
         self.reads.positions += [ix for ix, _ in where]
         return self.load(k, index)
 
-    def linear(self, index: Index) -> IndexExpr:
-        return index.linear
-
     def value(self, ix: IndexExpr | Extent) -> Any:
         self.reads.positions.append(as_index(ix))
         return ANYTHING
-
-    def begin(self, ix: IndexExpr, multiple: int) -> None:
-        """There are no lanes here."""
-
-    def sure(self, value: _Anything, extent: Extent) -> IndexExpr:
-        return computed(value, extent)
-
-    def repeated(
-        self, start: Sequence[Any], iteration: Callable[..., Sequence[Any]], again: Callable[..., Any]
-    ) -> Sequence[Any]:
-        return iteration(*start)
-
-    def folded(
-        self,
-        first: Any,
-        last: Any,
-        extent: Any,
-        of: Any,
-        start: Any,
-        add: Callable[..., Any],
-        by_position: bool = False,
-    ) -> _Anything:
-        return add(computed(first, extent), start)
-
-    def clamped(self, value: _Anything, extent: Extent) -> IndexExpr:
-        return computed(value, extent)
-
-    def checked(self, value: _Anything, extent: Extent, check: Check) -> IndexExpr:
-        return computed(value, extent)
 
     def literal(self, value: Literal, index: Index) -> _Anything:
         if value.type.shape:

@@ -12,13 +12,13 @@ which ``infer`` fixes, and look at indices that are data when they run.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NoReturn
 
-from hybridflow.compiler.index.access_maps import ANYTHING
-from hybridflow.compiler.index.index_expr import Index, IndexExpr, as_index, computed, variable
+from hybridflow.compiler.index.access_maps import ANYTHING, SymbolicSource
+from hybridflow.compiler.index.index_expr import Index, IndexExpr, as_index, variable
 from hybridflow.compiler.index.iteration_space import over
 from hybridflow.compiler.ir.extents import Conditions, Dim, Extent, affine, from_products, judged_by, symbols
 from hybridflow.compiler.ir.graph import Graph, Node, graphs_in
@@ -177,14 +177,12 @@ class _Prover:
         self.require(None if high is None else plus(bound(extent - 1), times(high, -1)))
 
 
-class _Source:
-    """The element-source interface (see ``ops.table.OpDef.element``) that proves what is read."""
-
-    e = ANYTHING
+class _Source(SymbolicSource):
+    """Proves that what is read is there."""
 
     def __init__(self, prover: _Prover, node: Node, index: Index) -> None:
-        self.prover, self.types, self.out = prover, tuple(n.type for n in node.inputs), node.type
-        self._index = index
+        super().__init__(node)
+        self.prover, self._index = prover, index
         self._never: list[IndexExpr] = []  # indices of which none is in range
 
     def load(self, k: int, index: tuple[IndexExpr, ...]) -> Any:
@@ -210,38 +208,11 @@ class _Source:
                 self.prover.within(as_index(position), extent)
         return ANYTHING
 
-    def linear(self, index: Index) -> IndexExpr:
-        return index.linear
-
     def value(self, ix: IndexExpr | Extent) -> Any:
         return ANYTHING
 
-    def begin(self, ix: IndexExpr, multiple: int) -> None:
-        """There are no lanes here."""
-
-    def sure(self, value: Any, extent: Extent) -> IndexExpr:
-        return computed(value, extent)
-
-    def repeated(self, start: Sequence[Any], iteration: Callable[..., Sequence[Any]], again: Any) -> Sequence[Any]:
-        return iteration(*start)
-
-    def folded(
-        self,
-        first: Any,
-        last: Any,
-        extent: Extent,
-        of: Extent,
-        start: Any,
-        add: Callable[..., Any],
-        by_position: bool = False,
-    ) -> Any:
-        return add(computed(first, extent), start)
-
-    def clamped(self, value: Any, extent: Extent) -> IndexExpr:
-        return computed(value, extent)
-
     def checked(self, value: Any, extent: Extent, check: Any) -> IndexExpr:
-        result = computed(value, extent)
+        result = super().checked(value, extent, check)
         if extent == 0:  # no index is in range: the check ends the program
             self._never.append(result)
         return result

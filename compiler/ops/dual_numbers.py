@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from hybridflow.compiler.ops.elementary_common import Emit, Value
-from hybridflow.compiler.ops.lane_loops import while_any
+from hybridflow.compiler.ops.elementary_common import Emit, Value, while_any
 
 _EPSILON = 2.0**-54
 _MOST_TERMS = 200_000.0

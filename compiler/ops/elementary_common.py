@@ -167,3 +167,23 @@ def whole(e: Emit, k: Value, dtype: np.dtype) -> Value:
     if dtype == dt.float32:
         return e.convert(k, dtype)
     return e.sub(e.bitcast(e.add(k, f.magic_bits), dtype), f.magic)
+
+
+def while_any(
+    e: Emit, start: Sequence[Val], condition: Callable[..., Val], body: Callable[..., Sequence[Val]]
+) -> Sequence[Val]:
+    """``while any(condition(*values)): values = body(*values)``; a body keeps the values of lanes that are done."""
+    head, inside, after = (e.new_label(hint) for hint in ("head", "inside", "after"))
+    before = e.block
+    e.branch(head)
+    e.label(head)
+    first_phi = len(e.lines)
+    values = [e.phi((v, before)) for v in start]
+    e.branch_if(e.any(condition(*values)), inside, after)
+    e.label(inside)
+    following = body(*values)
+    for k, v in enumerate(following):
+        e.lines[first_phi + k] += f", [ {v.ref}, %{e.block} ]"
+    e.branch(head)
+    e.label(after)
+    return values

@@ -16,10 +16,9 @@ from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder, Cotangent, Value
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import complex_pairs, elementary, reference_arrays, samples, type_rules, value_ranges
-from hybridflow.compiler.ops.elementary_common import FORMATS, power_of_two, round_shifted
+from hybridflow.compiler.ops.elementary_common import FORMATS, power_of_two, round_shifted, while_any
 from hybridflow.compiler.ops.elementwise_unary import exponent_of
 from hybridflow.compiler.ops.emitter_protocol import Emit, Val
-from hybridflow.compiler.ops.lane_loops import while_any
 from hybridflow.compiler.ops.op_table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.compiler.ops.type_rules import masked
 

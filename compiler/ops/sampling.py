@@ -28,8 +28,8 @@ from hybridflow.compiler.ir.dtypes import DType
 from hybridflow.compiler.ir.types import TensorType, product
 from hybridflow.compiler.ops import elementary, philox, samples, type_rules
 from hybridflow.compiler.ops.batching_rules import broadcast_batched
+from hybridflow.compiler.ops.elementary_common import while_any
 from hybridflow.compiler.ops.emitter_protocol import ElementSource, Emit, Val
-from hybridflow.compiler.ops.lane_loops import while_any
 from hybridflow.compiler.ops.op_table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.compiler.program import Check
 from hybridflow.errors import ArgumentError, ShapeError

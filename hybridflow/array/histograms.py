@@ -24,9 +24,9 @@ from hybridflow.array.elementwise import (
     where,
 )
 from hybridflow.array.reductions import max, min, sum, sum_dtype
-from hybridflow.array.searching import searchsorted
 from hybridflow.array.segment_ops import added_up, numbers
 from hybridflow.array.shapes import flip
+from hybridflow.array.sorting import searchsorted
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.ops import type_rules

@@ -19,9 +19,8 @@ from hybridflow.array.elementwise import (
     where,
 )
 from hybridflow.array.indexing import take
-from hybridflow.array.searching import searchsorted
 from hybridflow.array.shapes import concat
-from hybridflow.array.sorting import argsort
+from hybridflow.array.sorting import argsort, searchsorted
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ops import type_rules
 from hybridflow.core.promotion import default_float

@@ -17,9 +17,8 @@ from hybridflow.array.elementwise import (
 )
 from hybridflow.array.indexing import first_positions, positions_of_true, take, unraveled
 from hybridflow.array.reductions import count_nonzero, cumulative_sum, min, sum
-from hybridflow.array.searching import searchsorted
 from hybridflow.array.shapes import concat, reshape
-from hybridflow.array.sorting import argsort, sort
+from hybridflow.array.sorting import argsort, searchsorted, sort
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim, Extent
 from hybridflow.compiler.ir.types import is_one, product

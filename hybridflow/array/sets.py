@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridflow.array.elementwise import equal, greater, logical_and, logical_not
-from hybridflow.array.searching import searchsorted
 from hybridflow.array.selection import count_distinct, unique_of, unique_parts
 from hybridflow.array.shapes import reshape
-from hybridflow.array.sorting import sort
+from hybridflow.array.sorting import searchsorted, sort
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ops import TABLE, type_rules
 from hybridflow.core.context import now

@@ -12,9 +12,9 @@ import numpy as np
 from hybridflow.core.promotion import to_dtype
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.data import arguments
+from hybridflow.data.arguments import matching
 from hybridflow.data.dataset import Dataset
 from hybridflow.data.files import Read, Reader, compression, of_files, opened
-from hybridflow.data.paths import matching
 from hybridflow.data.strings import TextSpec
 from hybridflow.data.threads import AUTOTUNE
 from hybridflow.errors import ArgumentError, DataError, DTypeError

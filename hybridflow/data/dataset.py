@@ -27,11 +27,11 @@ from hybridflow.data import (
     snapshot,
     tensor_slices,
 )
+from hybridflow.data.arguments import matching
 from hybridflow.data.file_cache import FileCache
 from hybridflow.data.ignore_errors import tolerant
 from hybridflow.data.iterator import Iterator, NumpyIterator, in_programs
 from hybridflow.data.options import Optioned, Options, of_node as options_of
-from hybridflow.data.paths import matching
 from hybridflow.data.pipeline import INFINITE, UNKNOWN, Node, TableNode, call_site
 from hybridflow.data.processes import ProcessMap
 from hybridflow.data.rebatch import Rebatch

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from hybridflow.data import arguments
+from hybridflow.data.arguments import paths_of
 from hybridflow.data.dataset import Dataset
 from hybridflow.data.numpy_files import table_of
-from hybridflow.data.paths import paths_of
 from hybridflow.data.pipeline import Elements, Node, PipelineIterator, TableNode
 from hybridflow.data.reorder import Concatenate
 from hybridflow.data.strings import TextSpec

@@ -24,7 +24,7 @@ from hybridflow.distribute.sharing import share_of
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError, entered
-from hybridflow.jit.convert_call import converted
+from hybridflow.jit.python_wrappers import converted
 from hybridflow.tracing.batch_trace import over_examples
 
 _AXIS = "replica"

@@ -23,8 +23,9 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.eager.taped_calls import values_among
 from hybridflow.errors import HybridflowError
 from hybridflow.jit.cache_key import Key, LeafKey, TensorKey, leaf_key
-from hybridflow.jit.concrete_function import ConcreteFunction, RaisedError, trace_signature
+from hybridflow.jit.concrete_function import ConcreteFunction
 from hybridflow.jit.native_entry import argument_inputs, native_call_for
+from hybridflow.jit.trace_function import RaisedError, trace_signature
 from hybridflow.runtime.calls.native_call import NativeCall
 
 if TYPE_CHECKING:

@@ -32,12 +32,11 @@ from hybridflow.jit import inspection
 from hybridflow.jit.bound_method import BoundFunction, WeakMethod
 from hybridflow.jit.cache_key import Key, LeafKey, leaf_key, spec_key
 from hybridflow.jit.concrete_function import ConcreteFunction
-from hybridflow.jit.convert_call import converted
 from hybridflow.jit.donation import argument_paths
 from hybridflow.jit.input_signature import InputSignature
 from hybridflow.jit.instance_functions import Held, InstanceTable
 from hybridflow.jit.native_entry import Refusal, native_call_for
-from hybridflow.jit.python_wrappers import ConvertedResults, PythonWrapper
+from hybridflow.jit.python_wrappers import ConvertedResults, PythonWrapper, converted
 from hybridflow.jit.retrace_log import Retrace
 from hybridflow.jit.tensor_spec import TensorSpec
 from hybridflow.jit.trace_cache import CallForm, TraceCache, Variant

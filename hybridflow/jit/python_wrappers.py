@@ -10,7 +10,9 @@ from typing import Any, Self
 
 from hybridflow import code_traits
 from hybridflow.autograph.runtime import tensor_range
-from hybridflow.core.call_binding import name_of, unwrapped
+from hybridflow.core.call_binding import Binder, name_of, unwrapped
+from hybridflow.core.context import now
+from hybridflow.tracing.trace import Trace
 
 
 class PythonWrapper:
@@ -54,3 +56,29 @@ class ConvertedResults(PythonWrapper):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._convert(tensor_range.materialize(self._python(*args, **kwargs)))
+
+
+def converted(function: Callable[..., Any], stage: str) -> Callable[..., Any]:
+    """What to call in the place of a function while it is traced.  Within a compiled function's trace that sees to it;
+    otherwise what is recorded on the way is forgotten: the function is traced at each call."""
+    trace: Any = now().trace
+    root: Trace = trace.root
+    if root.guard_builder is not None:
+        return function
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        from hybridflow.jit import trace_session
+
+        name = name_of(function) or stage
+        recording = trace_session.GuardBuilder(name)
+        binder = Binder(function, name).for_call(args, kwargs)
+        root.guard_builder = recording
+        try:
+            with trace_session.TraceSession(name).observing(
+                recording, function, binder.parameters, binder.bind(args, kwargs)
+            ):
+                return function(*args, **kwargs)
+        finally:
+            root.guard_builder = None
+
+    return call

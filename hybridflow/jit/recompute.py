@@ -16,7 +16,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import builder
 from hybridflow.errors import ArgumentTypeError, entered
-from hybridflow.jit.convert_call import converted
+from hybridflow.jit.python_wrappers import converted
 from hybridflow.tracing.batch_trace import run_graph
 from hybridflow.tracing.effect_token import ORDER
 from hybridflow.tracing.subtrace import CapturedVariable, SubTrace, all_operands

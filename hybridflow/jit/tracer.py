@@ -15,17 +15,18 @@ from hybridflow.core.call_binding import Binder
 from hybridflow.errors import TraceEnd, TraceError, user_location
 from hybridflow.jit import argument_aliasing, stance
 from hybridflow.jit.cache_key import Key
-from hybridflow.jit.concrete_function import (
-    ConcreteFunction,
-    EagerOnlyError,
-    NumbersWantedError,
-    RaisedError,
-    trace_signature,
-)
+from hybridflow.jit.concrete_function import ConcreteFunction
 from hybridflow.jit.dynamic_shapes import DynamicShapes
 from hybridflow.jit.retrace_log import Cause, RetraceLog, argument_cause
 from hybridflow.jit.run_eagerly import EagerCalls
 from hybridflow.jit.trace_cache import TraceCache, Variant
+from hybridflow.jit.trace_function import (
+    EagerOnlyError,
+    NumbersWantedError,
+    RaisedError,
+    compile_for,
+    trace_signature,
+)
 from hybridflow.runtime import background, fork_safe_locks, uninterruptible
 from hybridflow.tracing.data_dependent_sizes import SizeKnownError, SizesWantedError, extent_of
 
@@ -294,7 +295,7 @@ class Tracer:
             concrete = variant.concrete
             if concrete.aliases.key(key, leaves) is None:  # or it is not what will run
                 with spans.span(f"compile {self._options.name}", "compile"):
-                    concrete.compile_for(leaves)
+                    compile_for(concrete, leaves)
             concrete.compile_ms = (time.perf_counter() - started) * 1e3
             if cause is not None and variant.guards is not None:  # else it is traced at each call, whatever differs
                 self.retraces.add(cause, where, concrete.trace_ms, concrete.compile_ms, self._cache.count_calls())

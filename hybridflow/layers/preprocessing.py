@@ -12,8 +12,8 @@ from hybridflow.array.creation import asarray
 from hybridflow.array.elementwise import astype, maximum, sqrt, where
 from hybridflow.array.indexing import one_hot
 from hybridflow.array.reductions import max, sum
-from hybridflow.array.searching import searchsorted
 from hybridflow.array.shapes import expand_dims, flip, squeeze
+from hybridflow.array.sorting import searchsorted
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable

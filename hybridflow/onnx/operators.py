@@ -23,7 +23,7 @@ _MODULES = (
     "products",
     "windows",
     "sampling",
-    "pictures",
+    "images",
     "normalization",
     "recurrent",
     "quantization",

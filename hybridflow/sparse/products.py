@@ -6,8 +6,7 @@ from typing import Any
 
 from hybridflow.array.creation import arange
 from hybridflow.array.indexing import getitem, scatter_add, take
-from hybridflow.array.searching import searchsorted
-from hybridflow.array.sorting import argsort
+from hybridflow.array.sorting import argsort, searchsorted
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Extent
 from hybridflow.compiler.ops import TABLE

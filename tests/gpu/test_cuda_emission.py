@@ -19,7 +19,7 @@ from hybridflow.compiler.pipeline import compile_graph
 from hybridflow.compiler.program import SET_WORDS, Program
 from hybridflow.compiler.target import CUDA_SM80, CUDA_SM90
 from hybridflow.errors import CompileError
-from hybridflow.runtime.cuda import intrinsics, ptx
+from hybridflow.runtime.cuda import ptx
 from tests.support.device_programs import PROGRAMS, graph_of, largest_sample, traced, typical_dtypes
 
 # Arithmetic without a rounding mode may be contracted by ptxas; the others are not IEEE's.
@@ -115,7 +115,7 @@ SIGNATURES = {  # by what a name begins with: result and parameters
 
 def test_instructions_have_names_that_llvm_knows():
     """One that it does not know would be called like a function."""
-    for name in intrinsics.LEAST:
+    for name in ptx.LEAST_OF_INTRINSICS:
         result, parameters = next(kinds for start, kinds in SIGNATURES.items() if name.startswith(start))
         given = ", ".join(f"{kind} zeroinitializer" for kind in parameters)
         text = (

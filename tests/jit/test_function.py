@@ -6,7 +6,9 @@ import functools
 import gc
 import logging
 import pickle
+import sys
 import weakref
+from types import FrameType
 from typing import NamedTuple
 
 import numpy as np
@@ -1191,3 +1193,22 @@ def test_a_watched_constant_is_not_the_number_of_an_operand():
         return tape.gradient(y, c)
 
     assert float(f(hf.asarray(5.0))) == 5.0
+
+
+def test_a_first_call_enters_its_modules_once() -> None:
+    """The call path is one line: no module hands the arguments to and fro."""
+    watched = ("/jit/function.py", "/jit/concrete_function.py")
+    entered: list[str] = []
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        caller, file = frame.f_back, frame.f_code.co_filename
+        if event == "call" and file.endswith(watched) and caller is not None and caller.f_code.co_filename != file:
+            entered.append(frame.f_code.co_name)
+
+    f, x = hf.function(lambda x: hf.sum(x * 2.0)), hf.ones(3)
+    sys.setprofile(note)
+    try:
+        f(x)
+    finally:
+        sys.setprofile(None)
+    assert entered == ["_call_slow", "__init__", "call_leaves"]  # the second is the trace, which is made once

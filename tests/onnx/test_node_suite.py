@@ -35,7 +35,7 @@ def cases() -> list[Any]:
         from onnx.backend.test.case.node import collect_testcases
 
         found = list(collect_testcases(None))
-    if find_spec("PIL") is None:  # which reads pictures
+    if find_spec("PIL") is None:  # which reads image files
         found = [case for case in found if not case.name.startswith("test_image_decoder")]
     return found
 

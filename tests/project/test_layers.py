@@ -252,7 +252,7 @@ OPTIONAL = {
     "hybridflow.distribute.ray_engine": {"ray"},
     "hybridflow.compat.adapters.keras_names": {"PIL"},
     "hybridflow.compat.tf.io": {"PIL"},
-    "hybridflow.onnx.meanings.pictures": {"PIL"},
+    "hybridflow.onnx.meanings.images": {"PIL"},
     **{
         f"hybridflow.keras_backend.modules{name}": {"keras"}
         for name in ("", ".core", ".image", ".linalg", ".math", ".nn", ".numpy", ".random", ".rnn", ".trainer")

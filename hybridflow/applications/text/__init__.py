@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from hybridflow.applications.text.bert import BERT
 from hybridflow.applications.text.gpt2 import GPT2
 from hybridflow.applications.text.llama import Llama
-from hybridflow.applications.text.tokens import load_tokenizer
+from hybridflow.applications.text.pretrained import load_tokenizer
 from hybridflow.core import name_hints as _name_hints
 
 __all__ = ["BERT", "GPT2", "Llama", "load_tokenizer"]

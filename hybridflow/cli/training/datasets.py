@@ -136,7 +136,7 @@ def images(
     try:
         from PIL import Image
     except ImportError:
-        message = "pictures are read by Pillow: pip install 'hybridflow[images]'."
+        message = "image files are read by Pillow: pip install 'hybridflow[images]'."
         raise ArgumentError(_STAGE, message, "") from None
     if channels not in (1, 3, 4) or len(size) != 2 or not all(isinstance(n, int) and n > 0 for n in size):
         raise ArgumentError(_STAGE, f"size is {size} and channels {channels}; give [height, width], and 1, 3 or 4.", "")

@@ -8,9 +8,8 @@ from hybridflow.compat.v1.functions import TABLE
 from hybridflow.compat.v1.graph import default_graph
 from hybridflow.compat.v1.grouping import group
 from hybridflow.compat.v1.nodes import Operation, Tensor
-from hybridflow.compat.v1.state_variables import state_variable
 from hybridflow.compat.v1.variable_functions import trainable_variables
-from hybridflow.compat.v1.variables import AVERAGED, GLOBAL, Variable
+from hybridflow.compat.v1.variables import AVERAGED, GLOBAL, Variable, state_variable
 from hybridflow.compiler.ir import dtypes
 
 

@@ -15,10 +15,9 @@ from hybridflow.compat.v1.graph import default_graph
 from hybridflow.compat.v1.graph_stack import computing
 from hybridflow.compat.v1.nodes import Operation
 from hybridflow.compat.v1.recording import is_symbolic
-from hybridflow.compat.v1.state_variables import state_variable
 from hybridflow.compat.v1.update_rules import Adam, Momentum, ProximalAdagrad, ProximalGradientDescent, RMSProp
 from hybridflow.compat.v1.variable_functions import trainable_variables
-from hybridflow.compat.v1.variables import Variable
+from hybridflow.compat.v1.variables import Variable, state_variable
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.context import suspended
 from hybridflow.core.variable import Variable as Held

@@ -11,6 +11,7 @@ from hybridflow.array import indexing
 from hybridflow.compat.v1.constants import convert_to_tensor
 from hybridflow.compat.v1.errors import OutOfRangeError
 from hybridflow.compat.v1.graph import default_graph
+from hybridflow.compat.v1.initializers import constant_initializer
 from hybridflow.compat.v1.nodes import Info, Operation, Tensor, give_operators
 from hybridflow.compat.v1.recording import as_graph_tensor, is_symbolic
 from hybridflow.compat.v1.shapes import TensorShape
@@ -301,3 +302,9 @@ class Slice(Tensor):
 
 def _no_value(run: Any, values: Sequence[Any]) -> list[Any]:
     raise AssertionError("variables are read where they are used")
+
+
+def state_variable(name: str, shape: tuple[int, ...], dtype: Any, start: float) -> Variable:
+    """A variable that is not trained, every element of which starts from one value."""
+    initial = constant_initializer(start)
+    return Variable(lambda: initial(shape, dtype), trainable=False, name=name)

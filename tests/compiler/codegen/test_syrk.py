@@ -14,10 +14,9 @@ from hybridflow import flags
 from hybridflow.compiler import target as targets
 from hybridflow.compiler.codegen import module_builder
 from hybridflow.compiler.codegen.core.kernel_builder import KernelBuilder
-from hybridflow.compiler.codegen.products import product_schedule
+from hybridflow.compiler.codegen.products import product_schedule, syrk
 from hybridflow.compiler.codegen.products.cache_blocking import choose_tile
 from hybridflow.compiler.codegen.products.packed_formats import packed_format_of
-from hybridflow.compiler.index import structural_equality
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.runtime.machine import host_target
@@ -192,7 +191,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     answers: list[bool] = []
 
     def noted(*given: Any) -> bool:
-        answers.append(structural_equality.is_symmetric(*given))
+        answers.append(syrk.is_symmetric(*given))
         return answers[-1]
 
     monkeypatch.setattr(module_builder, "is_symmetric", noted)

@@ -1,4 +1,4 @@
-"""Files of pictures as pixels, which Pillow reads: models that take files are not compiled."""
+"""Image files as pixels, which Pillow reads: models that take files are not compiled."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from hybridflow.onnx.running import Call
 
 @operator("ImageDecoder", since=20, raw=(0,))
 def decoded(call: Call, data: object, *, pixel_format: str = "RGB") -> Tensor:
-    """[height, width, channels] of bytes; an empty tensor for bytes that are no picture."""
+    """[height, width, channels] of bytes; an empty tensor for bytes that are no image."""
     try:
         from PIL import Image
     except ImportError:
-        raise call.fault("pictures are read by Pillow: pip install 'hybridflow[images]'.") from None
+        raise call.fault("image files are read by Pillow: pip install 'hybridflow[images]'.") from None
     modes = {"RGB": "RGB", "BGR": "RGB", "Grayscale": "L"}
     if pixel_format not in modes:
         raise call.fault(f"pixel_format is {pixel_format!r}. Expected one of {', '.join(modes)}.")
