@@ -57,10 +57,12 @@ class _Run:
             values_in = [values[source] for source in node.inputs]
             if node.op.kind is Kind.CONTROL:
                 values_in.insert(0, self)
-            values[node] = self.checked(node, node.op.reference(*values_in, **attrs))
+            values[node] = self.check_result(node, node.op.reference(*values_in, **attrs))
         return values
 
-    def checked(self, node: Node, result: np.ndarray | tuple[np.ndarray, ...]) -> np.ndarray | tuple[np.ndarray, ...]:
+    def check_result(
+        self, node: Node, result: np.ndarray | tuple[np.ndarray, ...]
+    ) -> np.ndarray | tuple[np.ndarray, ...]:
         """What a reference made, if it is of the node's type."""
         several = isinstance(result, tuple)
         for type, array in zip(parts_of(node.type), result if several else (result,), strict=True):

@@ -14,7 +14,7 @@ class Recorder(Protocol):
     def add(self, name: str, category: str, start: int, end: int, details: dict[str, Any]) -> None:
         """A span of this thread, from and to nanoseconds of ``time.monotonic_ns``."""
 
-    def recorded(self, graph: Any, executable: Any, functions: Any, fastmath: bool) -> Any:
+    def record(self, graph: Any, executable: Any, functions: Any, fastmath: bool) -> Any:
         """What runs in the place of an executable of a graph, and tells of its kernels."""
 
 

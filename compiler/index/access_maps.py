@@ -142,12 +142,12 @@ class SymbolicSource:
     def sure(self, value: Any, extent: Extent) -> IndexExpr:
         return computed(value, extent)
 
-    def repeated(
+    def repeat_while(
         self, start: Sequence[Any], iteration: Callable[..., Sequence[Any]], again: Callable[..., Any]
     ) -> Sequence[Any]:
         return iteration(*start)
 
-    def folded(
+    def fold(
         self,
         first: Any,
         last: Any,
@@ -159,10 +159,10 @@ class SymbolicSource:
     ) -> Any:
         return add(computed(first, extent), start)
 
-    def clamped(self, value: Any, extent: Extent) -> IndexExpr:
+    def clamp(self, value: Any, extent: Extent) -> IndexExpr:
         return computed(value, extent)
 
-    def checked(self, value: Any, extent: Extent, check: Check) -> IndexExpr:
+    def check_index(self, value: Any, extent: Extent, check: Check) -> IndexExpr:
         return computed(value, extent)
 
 

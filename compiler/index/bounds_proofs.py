@@ -211,8 +211,8 @@ class _Source(SymbolicSource):
     def value(self, ix: IndexExpr | Extent) -> Any:
         return ANYTHING
 
-    def checked(self, value: Any, extent: Extent, check: Any) -> IndexExpr:
-        result = super().checked(value, extent, check)
+    def check_index(self, value: Any, extent: Extent, check: Any) -> IndexExpr:
+        result = super().check_index(value, extent, check)
         if extent == 0:  # no index is in range: the check ends the program
             self._never.append(result)
         return result

@@ -215,12 +215,12 @@ class ElementSource(Protocol):
     def sure(self, value: Val, extent: Extent) -> Any:
         """An index as an index expression: a value that is in range for certain where there is any element."""
 
-    def repeated(
+    def repeat_while(
         self, start: Sequence[Val], iteration: Callable[..., Sequence[Val]], again: Callable[..., Val]
     ) -> Sequence[Val]:
         """``values = turn(*values)``, at first of ``start``, as long as any lane says ``again(*values)``."""
 
-    def folded(
+    def fold(
         self,
         first: Val,
         last: Val,
@@ -235,9 +235,9 @@ class ElementSource(Protocol):
         elements up in an axis of extent ``of``; where that has none, nothing is added.  ``by_position``: what it
         adds depends on the position alone."""
 
-    def clamped(self, value: Val, extent: Extent) -> Any:
+    def clamp(self, value: Val, extent: Extent) -> Any:
         """An index read from a tensor as an index expression: the nearest one that is in range."""
 
-    def checked(self, value: Val, extent: Extent, check: Check) -> Any:
+    def check_index(self, value: Val, extent: Extent, check: Check) -> Any:
         """An index read from a tensor as an index expression: counted from the end when negative; ``check`` fails where
         it is out of range."""

@@ -58,7 +58,7 @@ def _always(types: tuple[TensorType, ...], attrs: Any) -> bool:
 def _checked(name: str, g: ElementSource, i: Val, axis: int) -> IndexExpr:
     """The index in the value ``i``, checked against ``axis`` of the first input."""
     x = g.types[0]
-    return g.checked(i, x.shape[axis], range_check(name, x, axis, g.e.where))
+    return g.check_index(i, x.shape[axis], range_check(name, x, axis, g.e.where))
 
 
 # ---- take

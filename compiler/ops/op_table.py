@@ -120,7 +120,7 @@ class OpDef:
                                      elements as they are need none; see passes/split_complex.py
     element(g, index, **attrs)       VIEW, GATHER, CREATE: one output element through element source ``g``
                                      (g.load(k, index) is input k at an index, g.e the emitter, g.value(ix) an index
-                                     as an int64 value, g.checked(value, extent, what) a bounds-checked index);
+                                     as an int64 value, g.check_index(value, extent, what) a bounds-checked index);
                                      SEGMENT, where it may be computed as it is read: see g.inside
     segments(types, out, **attrs)    SEGMENT: [(input or None for fill, extents, offsets, steps)], see segment.py
     lift/combine/init/finish         REDUCE and SCAN: state = lift(e, *xs, i); state = combine(e, s, t); init(dtype) are

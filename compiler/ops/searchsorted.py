@@ -59,7 +59,7 @@ def _element(g: ElementSource, index: Any, right: bool, batch: int) -> Val:
         return [e.select(before, e.add(position, half), position), e.sub(left, half)]
 
     start = [e.zero(dt.int64), g.value(count)]
-    return g.repeated(start, iteration, lambda position, left: e.gt(left, 0))[0]
+    return g.repeat_while(start, iteration, lambda position, left: e.gt(left, 0))[0]
 
 
 def _reference(x: np.ndarray, wanted: np.ndarray, right: bool, batch: int) -> np.ndarray:

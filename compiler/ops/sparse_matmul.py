@@ -47,12 +47,12 @@ def _element(g: ElementSource, index: Any) -> Val:
         return e.zero(x.dtype)
 
     def add(entry: IndexExpr, total: Val) -> Val:
-        column = g.clamped(g.load(2, (entry,)), x.shape[0])
+        column = g.clamp(g.load(2, (entry,)), x.shape[0])
         factor = e.convert(g.load(1, (entry,)), wide)
         return e.add(total, e.mul(factor, e.convert(g.load(0, (column, *index[1:])), wide)))
 
     first, last = g.load(3, index[:1]), g.load(4, index[:1])
-    return e.convert(g.folded(first, last, columns.shape[0], x.shape[0], e.zero(wide), add, len(x.shape) == 1), x.dtype)
+    return e.convert(g.fold(first, last, columns.shape[0], x.shape[0], e.zero(wide), add, len(x.shape) == 1), x.dtype)
 
 
 def _reference(

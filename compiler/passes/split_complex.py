@@ -62,7 +62,7 @@ class _Value:
             self._pair = Pair(b.real(self.whole), b.imag(self.whole))
         return self._pair
 
-    def joined(self, b: GraphBuilder) -> Node:
+    def join(self, b: GraphBuilder) -> Node:
         if self.whole is None:
             assert self._pair is not None
             self.whole = b.complex(*self._pair)
@@ -92,7 +92,7 @@ class _Split:
         value = self._values[node]
         if not isinstance(value, _Value):
             return value
-        return value.joined(self._b)
+        return value.join(self._b)
 
     def _split(self, node: Node) -> Node | _Value:
         b, op = self._b, node.op

@@ -61,21 +61,21 @@ class BackupAndRestore(Callback):
         self._place: Any = None
         self._notice: _Notice | None = None
 
-    def _saved(self, epoch: int) -> Checkpoint:
+    def _make_checkpoint(self, epoch: int) -> Checkpoint:
         """All that goes on after ``epoch`` epochs, and some batches of the next."""
         model = self.model
         place = self._place = _Place(model, self._unsaved)
         return Checkpoint(model=model, optimizer=model.optimizer, random=global_generator(), data=place, epoch=epoch)
 
     def _save(self, epoch: int) -> None:
-        self._saved(epoch).write(self._path)
+        self._make_checkpoint(epoch).write(self._path)
         self._is_saved = True
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         self._notice = _Notice()
         if any(number for (number,) in processes.say("looking for a backup", [self._path.exists()])):
             self.model._build_for_data()  # restoring needs variables
-            saved = self._saved(0)
+            saved = self._make_checkpoint(0)
             saved.restore(self._path)
             self.model._run.first_epoch = saved.epoch
             self._unsaved = self._place.unsaved

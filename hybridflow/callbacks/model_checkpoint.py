@@ -72,7 +72,7 @@ class ModelCheckpoint(Watching):
 
     def _save(self, epoch: int, batch: int | None, logs: dict[str, Any] | None) -> None:
         if self.save_best_only:
-            value = self.watched(logs)
+            value = self.get_monitor_value(logs)
             if value is None or not self.is_better(value, self.best):
                 return
             self.best = value

@@ -52,7 +52,7 @@ class Watching(Callback):
         """
         return value - self.min_delta > than if self._grows else value + self.min_delta < than
 
-    def watched(self, logs: dict[str, Any] | None) -> float | None:
+    def get_monitor_value(self, logs: dict[str, Any] | None) -> float | None:
         """The quantity that is monitored; where it is not logged, a warning says so once.
 
         Args:
@@ -116,7 +116,7 @@ class EarlyStopping(Watching):
         self.best, self.best_weights = self.worst(), None
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        value = self.watched(logs)
+        value = self.get_monitor_value(logs)
         if value is None or epoch < self.start_from_epoch:
             return
         if self.restore_best_weights and self.best_weights is None:
@@ -273,7 +273,7 @@ class ReduceLROnPlateau(Watching):
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         rate = _rate(self.model, "ReduceLROnPlateau")
-        value = self.watched(logs)
+        value = self.get_monitor_value(logs)
         if logs is not None:
             logs["learning_rate"] = float(rate)
         if value is None:

@@ -228,12 +228,12 @@ class Checkpoint(object_graph.Group):
         plans = object_graph.renamed(list(plain), rename)
         take_back = object_graph.built(objects, list(names.values()))
         try:
-            return self._assigned(file, plain, objects, names, plans, partial)
+            return self._assign(file, plain, objects, names, plans, partial)
         except BaseException:
             take_back()
             raise
 
-    def _assigned(
+    def _assign(
         self,
         file: files.File,
         plain: dict[str, Any],

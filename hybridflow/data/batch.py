@@ -352,12 +352,12 @@ class BucketsRun(OneSource):
             bucket = int(np.searchsorted(node.boundaries, int(node.length_of(element)), "right"))
             self.held[bucket].append(element)
             if len(self.held[bucket]) == node.sizes[bucket]:
-                yield self._emptied(bucket)
+                yield self._take_bucket(bucket)
         for bucket, some in enumerate(self.held):
             if some and not node.drop_remainder:
-                yield self._emptied(bucket)
+                yield self._take_bucket(bucket)
 
-    def _emptied(self, bucket: int) -> Any:
+    def _take_bucket(self, bucket: int) -> Any:
         some, self.held[bucket] = self.held[bucket], []
         return self.node.together(some, bucket)
 

@@ -99,7 +99,7 @@ class ElementIterations(IterationSpace):
     def begin(self) -> None:
         """The loop begins."""
         call_in_order(self._begin, [], [])
-        (self._number,) = call_in_order(self._begun, [], [_NUMBER])
+        (self._number,) = call_in_order(self._take_number, [], [_NUMBER])
         self.start = self._take_next(0 if self.counted is None else self.counted)
 
     def numbered(self, begin: int) -> IterationSpace:
@@ -133,7 +133,7 @@ class ElementIterations(IterationSpace):
             for left in list(self._runs)[:-_MOST_RUNS]:
                 self._close(left)
 
-    def _begun(self) -> np.ndarray:
+    def _take_number(self) -> np.ndarray:
         number, self._latest.number = getattr(self._latest, "number", None), None
         if number is None:
             raise _once_more()

@@ -64,7 +64,7 @@ class FileCacheRun(PipelineIterator):
                 self.count += 1
                 yield element
         else:
-            yield from self._written(self.source)
+            yield from self._write(self.source)
 
     def _read(self) -> Elements:
         with open(self.node.path, "rb") as file:
@@ -73,7 +73,7 @@ class FileCacheRun(PipelineIterator):
                 self.start, self.count = stop, self.count + 1
                 yield unpacked(record, self.node.path)
 
-    def _written(self, source: PipelineIterator) -> Elements:
+    def _write(self, source: PipelineIterator) -> Elements:
         path = self.node.path
         file = tempfile.NamedTemporaryFile(  # noqa: SIM115  # it is closed below
             dir=os.path.dirname(path) or ".", prefix=f"{os.path.basename(path)}.", suffix=".partial", delete=False

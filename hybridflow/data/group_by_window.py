@@ -90,11 +90,11 @@ class WindowsRun(OneSource):
                 self.held[key], sizes[key] = [], node.size(key)
             self.held[key].append(element)
             if len(self.held[key]) >= sizes[key]:
-                yield from self._begun(key)
+                yield from self._begin_window(key)
         for key in sorted(self.held):
-            yield from self._begun(key)
+            yield from self._begin_window(key)
 
-    def _begun(self, key: int) -> Elements:
+    def _begin_window(self, key: int) -> Elements:
         window = self.held.pop(key)
         self.window = (key, window, self.node.made(key, window))
         return self._elements_of_window()

@@ -257,7 +257,7 @@ class InterleaveRun(OneSource):
             while True:
                 slot = self.slots[self.turn]
                 if slot is None:
-                    if not self._filled(runner):
+                    if not self._fill_slot(runner):
                         return
                     continue
                 for element in slot.elements:
@@ -273,7 +273,7 @@ class InterleaveRun(OneSource):
             self.slots = [None] * self.node.cycle  # ends their threads
             self.spares.clear()
 
-    def _filled(self, sources: object) -> bool:
+    def _fill_slot(self, sources: object) -> bool:
         """Put a dataset at an empty place, or go on to the next place.  Returns whether there is any dataset."""
         self._make(sources)
         if self.spares:

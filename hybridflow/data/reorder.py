@@ -177,7 +177,7 @@ class RepeatRun(PipelineIterator):
             for element in self.source.run():
                 some = True
                 yield element
-            if not some and self.left < 0 and not self.resumed():
+            if not some and self.left < 0 and not self.take_resumed():
                 return  # nothing, for ever
             self.source = None
             self.left -= 1
@@ -207,7 +207,7 @@ class RepeatRun(PipelineIterator):
                 some = some or len(more) > 0
                 out = together(out, more) if len(out) else more
                 if len(out) < count:
-                    over = not some and self.left < 0 and not self.resumed()  # nothing, for ever
+                    over = not some and self.left < 0 and not self.take_resumed()  # nothing, for ever
                     if not over:
                         self.source, take, some = None, None, False
                         self.left -= 1
@@ -223,7 +223,7 @@ class RepeatRun(PipelineIterator):
     def may_move(self) -> bool:
         return self.source is not None and self.source.may_move
 
-    def resumed(self) -> bool:
+    def take_resumed(self) -> bool:
         """Whether this round began with a state, so that an empty one may be the end of one that was not."""
         was, self._resumed = self._resumed, False
         return was

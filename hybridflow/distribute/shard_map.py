@@ -97,7 +97,7 @@ class _Call:
     def _along(self, names: Sequence[str], values: list[Any]) -> list[Tensor]:
         """The results of all replicas along these axes, put together."""
         if not names:
-            return self._called(values)
+            return self._call(values)
         axis = self._mesh.axis(names[0])
         if len(names) == len(self._mesh.axis_names):  # processes share the outermost axis out
             axis = axis._replace(share=share_of(axis.size))
@@ -118,7 +118,7 @@ class _Call:
         results, differ = over_examples(_STAGE, body, stacked, axis.here, "different", axis=axis)
         return [self._joined(axis, k, x, replaced) for k, (x, replaced) in enumerate(zip(results, differ))]
 
-    def _called(self, values: list[Any]) -> list[Tensor]:
+    def _call(self, values: list[Any]) -> list[Tensor]:
         args = pytree.unflatten(self._structure, values)
         result = converted(self._function, _STAGE)(*args)
         self._made = pytree.flatten(result)

@@ -67,7 +67,7 @@ class Steps:
             name: (task if name in code.TASKS else plain)(self._code.addresses[name]) for name in code.WORDS
         }
 
-    def _shared(self, name: str, units: int, work: int, *words: int) -> None:
+    def _run_shared(self, name: str, units: int, work: int, *words: int) -> None:
         """A task, by the threads of programs where it is worth it."""
         shared = self._words[name](*words)
         host = thread_pool.host(work) if units > 1 else None
@@ -89,10 +89,10 @@ class Steps:
         packed = memory_pool.empty((tiles * self.tile.rows * k,), self.dtype)
         row, column = (stride // a.itemsize for stride in a.strides)
         where = packed.ctypes.data
-        self._shared("pack", tiles, 16 * m * k, a.ctypes.data, row, column, where, m, k)
+        self._run_shared("pack", tiles, 16 * m * k, a.ctypes.data, row, column, where, m, k)
         panels = -(-n // self.tile.columns)
         measures = (self._pitch(c), where, b.ctypes.data, self._pitch(b), m, n, k, int(upper))
-        self._shared("update", panels, 4 * m * n * k, c.ctypes.data, *measures)
+        self._run_shared("update", panels, 4 * m * n * k, c.ctypes.data, *measures)
 
     def solve(self, a: np.ndarray, x: np.ndarray, unit: bool = False) -> None:
         """x = inv(a) @ x for a lower triangle, or one with ones on its diagonal."""
@@ -104,7 +104,9 @@ class Steps:
             if unit:
                 np.fill_diagonal(a, 1)
             units = -(-columns // self.columns)
-            self._shared("solve", units, 8 * n * n * columns, a.ctypes.data, x.ctypes.data, self._pitch(x), n, columns)
+            self._run_shared(
+                "solve", units, 8 * n * n * columns, a.ctypes.data, x.ctypes.data, self._pitch(x), n, columns
+            )
             return
         half = self._half(n)
         self.solve(a[:half, :half], x[:half], unit)
@@ -206,7 +208,7 @@ class Steps:
         with zeros beside."""
         n = len(a)
         words = a.ctypes.data, self._pitch(a), out.ctypes.data, self._pitch(out), n, int(lower), int(upper)
-        self._shared("transpose", -(-n // self.square), 16 * n * n, *words)
+        self._run_shared("transpose", -(-n // self.square), 16 * n * n, *words)
         return out
 
 

@@ -80,10 +80,10 @@ class _Adding:
     def graph(self, graph: Graph, place: str | None) -> Graph:
         """The graph with its checks.  ``place`` is the line of ops that have none."""
         if graph not in self._done:
-            self._done[graph] = self._checked(graph, place)
+            self._done[graph] = self._add_checks(graph, place)
         return self._done[graph]
 
-    def _checked(self, graph: Graph, place: str | None) -> Graph:
+    def _add_checks(self, graph: Graph, place: str | None) -> Graph:
         read = {node.inputs[0] for node in graph.nodes if node.op.kind is Kind.PROJECT}
         new: dict[Node, Node] = {}
         b = GraphBuilder(TABLE)

@@ -161,10 +161,10 @@ def lookup(recording: GuardBuilder, kind: type, name: str) -> Any:
     return result
 
 
-def note_order(recording: GuardBuilder, kind: type) -> None:
-    """Note which bases a class has, in the order in which they are asked."""
+def note_mro(recording: GuardBuilder, kind: type) -> None:
+    """Note the method resolution order of a class."""
     if not (kind.__flags__ & IMMUTABLE or is_ours(kind)):
-        recording.guard_order(class_slot(recording, kind), kind)
+        recording.guard_mro(class_slot(recording, kind), kind)
 
 
 def lookup_of(recording: GuardBuilder, value: object, name: str) -> Any:
@@ -366,9 +366,9 @@ def _of_class(recording: GuardBuilder, kind: type, name: str, result: object) ->
 
 def _of_super(recording: GuardBuilder, value: Any, name: str) -> None:
     """``super().name``: the classes after the present one, each asked by itself."""
-    note_order(recording, value.__self_class__)
-    order = value.__self_class__.__mro__
-    for base in order[order.index(value.__thisclass__) + 1 :]:
+    note_mro(recording, value.__self_class__)
+    mro = value.__self_class__.__mro__
+    for base in mro[mro.index(value.__thisclass__) + 1 :]:
         in_base = base.__dict__.get(name, MISSING)
         if not base.__flags__ & IMMUTABLE:
             text = f"{base.__name__}.{name}"

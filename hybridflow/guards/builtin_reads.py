@@ -17,7 +17,7 @@ from hybridflow.guards.attribute_reads import (
     before_attribute,
     in_class,
     lookup,
-    note_order,
+    note_mro,
     read_attribute,
 )
 from hybridflow.guards.code_ownership import is_users_class, is_users_function
@@ -164,7 +164,7 @@ _NESTED = 8  # tuples of classes in tuples
 def _note_subject(recording: GuardBuilder, kind: object, kinds: object) -> None:
     """Of the class that is asked about, its bases say whether it is one of ``kinds``, unless it is the very same."""
     if isinstance(kind, type) and all(kind is not other for other in _each_kind(kinds)):
-        note_order(recording, kind)
+        note_mro(recording, kind)
 
 
 def _each_kind(kinds: object) -> Iterator[Any]:

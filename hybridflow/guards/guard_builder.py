@@ -41,7 +41,7 @@ from hybridflow.guards.value_checks import (
     items_of,
     same_items,
 )
-from hybridflow.runtime.calls.guard_steps import GuardStep, first_failing, has_own_dict, order_of
+from hybridflow.runtime.calls.guard_steps import GuardStep, first_failing, has_own_dict, mro_of
 from hybridflow.runtime.fork_safe_locks import thread_states, trace_states
 from hybridflow.tracing.symbolic_float import SymbolicFloat
 from hybridflow.tracing.symbolic_number import SymbolicNumber
@@ -239,7 +239,7 @@ class GuardBuilder:
         if not issubclass(kind, BaseException) or not is_users_class(kind):
             return
         if is_class:
-            self.guard_order(slot, kind)
+            self.guard_mro(slot, kind)
         else:
             self.guard_read(slot, "class", None, kind, f"type({self.texts[slot]})")
 
@@ -260,10 +260,10 @@ class GuardBuilder:
         read, operand = ("own", None) if has_own_dict(value, attributes) else ("attribute", "__dict__")
         return self.guard_read(slot, read, operand, attributes, f"vars({self.texts[slot]})")
 
-    def guard_order(self, slot: int, kind: type) -> None:
-        """Note in which order the class in a slot, and its bases, are asked for attributes."""
-        expected = tuple(map(weakref.ref, order_of(kind)))
-        self._add_guard_step((slot, "order"), "order", slot, None, "referents", expected, f"{self.texts[slot]}.__mro__")
+    def guard_mro(self, slot: int, kind: type) -> None:
+        """Note the method resolution order of the class in a slot."""
+        expected = tuple(map(weakref.ref, mro_of(kind)))
+        self._add_guard_step((slot, "mro"), "mro", slot, None, "referents", expected, f"{self.texts[slot]}.__mro__")
 
     def guard_absent(self, owner: int, read: str, operand: object, text: str) -> None:
         """Note that there was nothing to read."""

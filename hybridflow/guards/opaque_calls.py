@@ -18,7 +18,7 @@ from hybridflow.autograph.runtime import branch_stack
 from hybridflow.core.call_binding import name_of
 from hybridflow.errors import ConcretizationError
 from hybridflow.guards import c_function_models
-from hybridflow.guards.attribute_reads import note_order
+from hybridflow.guards.attribute_reads import note_mro
 from hybridflow.guards.code_ownership import is_recorded
 from hybridflow.guards.container_reads import (
     consume,
@@ -124,7 +124,7 @@ class Consuming:
                 read_text(recording, value)
             consume(recording, value, live=self._is_live, whole=whole or names_attributes)
             if whole and isinstance(value, type):
-                note_order(recording, value)
+                note_mro(recording, value)
         return all(map(is_plain, values))
 
 

@@ -16,7 +16,7 @@ from hybridflow.core.context import current
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.guards import container_reads
-from hybridflow.guards.attribute_reads import MISSING, before_attribute, in_class, note_order, read_attribute
+from hybridflow.guards.attribute_reads import MISSING, before_attribute, in_class, note_mro, read_attribute
 from hybridflow.guards.guard_builder import GuardBuilder
 from hybridflow.guards.value_checks import ATOMS
 from hybridflow.tracing.symbolic_number import SymbolicNumber
@@ -80,7 +80,7 @@ def note_operand(recording: GuardBuilder, value: object) -> None:
 def _note_precedence(recording: GuardBuilder, right: object, names: Sequence[str]) -> None:
     """A right operand with such methods is asked first if its class is derived from that of the left one."""
     if any(isinstance(in_class(type(right), name), types.FunctionType) for name in names):
-        note_order(recording, type(right))
+        note_mro(recording, type(right))
 
 
 def note_operands(recording: GuardBuilder, name: str, left: object, right: object) -> None:
@@ -120,7 +120,7 @@ def note_match(recording: GuardBuilder, value: object, names: Sequence[str], dep
     slot = recording.slot_of(value)
     if slot is not None:
         recording.guard_read(slot, "class", None, type(value), f"type({recording.texts[slot]})")
-    note_order(recording, type(value))
+    note_mro(recording, type(value))
     parts = container_reads.items_of(value) if container_reads.base_container(value) is not None else []
     for name in (*names, *getattr(type(value), "__match_args__", ())):
         before_attribute(recording, value, name)

@@ -147,7 +147,7 @@ class Function(Dispatcher, Generic[P, R]):
             if self._route is not None:
                 return self._route(*self._as_declared(args, kwargs))
             if state.tapes and state.device is None:
-                answered = self._answered(args, kwargs)
+                answered = self._answer_by_binding(args, kwargs)
                 if answered is not None:
                     return answered[0]
             own_args, own_kwargs = self._import_foreign_arrays(args, kwargs)
@@ -240,7 +240,7 @@ class Function(Dispatcher, Generic[P, R]):
         name = self._options.name
         return interop.adopted(args, name), interop.adopted(kwargs, name)
 
-    def _answered(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any] | None:
+    def _answer_by_binding(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any] | None:
         """The result of a call under tapes, with a trace that native code finds; None where it finds none."""
         if self._bindings is None:
             if not entry.is_due():

@@ -122,7 +122,7 @@ class profile:  # called like a function, and entered
                 self._threads[thread] = row
                 self._events.append((name, category, start, end, thread, details))
 
-    def recorded(self, graph: Any, executable: Any, functions: Any, fastmath: bool) -> Any:
+    def record(self, graph: Any, executable: Any, functions: Any, fastmath: bool) -> Any:
         """An executable whose runs are recorded: see ``spans.Recorder``.
 
         Args:
@@ -180,7 +180,7 @@ class profile:  # called like a function, and entered
             for task, worker, start, end in notes:
                 if worker:
                     workers.add(worker)
-                name, details = recorded.described(program, task)
+                name, details = recorded.describe(program, task)
                 complete(name, "kernel", start, end, _WORKERS + worker if worker else caller, details)
         lines += [_named("thread_name", pid, _WORKERS + worker, f"worker {worker}") for worker in sorted(workers)]
         other = {"left out": self._left_out} if self._left_out else {}
@@ -250,7 +250,7 @@ class _Recorded:
             self._timeline.add_kernels(self, timed.program, threading.get_native_id(), host.notes())
         return result
 
-    def described(self, program: Any, task: int) -> tuple[str, dict[str, Any]]:
+    def describe(self, program: Any, task: int) -> tuple[str, dict[str, Any]]:
         """The name of the kernel of a task of a program, and what there is to say of it."""
         description = self._details.get((id(program), task))  # programs live as long as the notes of their runs
         if description is None:

@@ -150,7 +150,7 @@ def trace_signature(
             places = {place: where for name, where in wanted for place in symbols.leaves_of(name, values)}
             assert places, f"{python} needs numbers that no argument gives: {assumptions.specializations}"
             raise NumbersWantedError(places)
-        assumptions = assumptions.restarted()
+        assumptions = assumptions.restart()
 
 
 def compile_for(concrete: ConcreteFunction, leaves: Sequence[Any]) -> None:

@@ -65,7 +65,7 @@ class TraceSession:
             recording.reasons.append(reason)
         return None if recording.reasons else _used(recording)
 
-    def unguarded(self, recording: GuardBuilder, strict: bool) -> None:
+    def report_unguarded(self, recording: GuardBuilder, strict: bool) -> None:
         """A trace cannot answer another call: say why, once.  Raises TraceError if ``strict``.
 
         Functions that ran unseen are remembered, so that the next recording sees them; that is not worth a word.

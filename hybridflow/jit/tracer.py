@@ -342,7 +342,7 @@ class Tracer:
             # What ends where a size is found has not come to all variables.
             self._was_traced |= not variant.concrete.staged.trace.ends_early
             if variant.guards is None:
-                self._get_session().unguarded(recording, self._options.strict)
+                self._get_session().report_unguarded(recording, self._options.strict)
             elif self._options.strict:
                 from hybridflow.jit import determinism_check
 

@@ -246,7 +246,7 @@ class Discretization(Layer, one_tensor=True):
         self.num_bins = num_bins
         self.bin_boundaries: list[float] = []
         if bin_boundaries is not None:
-            self._bound(bin_boundaries)
+            self._set_boundaries(bin_boundaries)
 
     def adapt(self, data: Any) -> None:
         """Find the boundaries between ``num_bins`` equal parts of data.
@@ -264,9 +264,9 @@ class Discretization(Layer, one_tensor=True):
         if not len(values):
             raise ArgumentError(self.name, "there are no data to adapt to.")
         shares = np.arange(1, self.num_bins) / self.num_bins
-        self._bound(np.interp(shares, np.arange(1, len(values) + 1) / len(values), values).tolist())
+        self._set_boundaries(np.interp(shares, np.arange(1, len(values) + 1) / len(values), values).tolist())
 
-    def _bound(self, bin_boundaries: Sequence[float]) -> None:
+    def _set_boundaries(self, bin_boundaries: Sequence[float]) -> None:
         self.bin_boundaries = [float(one) for one in bin_boundaries]
         if sorted(self.bin_boundaries) != self.bin_boundaries or not self.bin_boundaries:
             raise ArgumentError(self.name, f"bin_boundaries is {bin_boundaries!r}; they must be numbers that rise.")

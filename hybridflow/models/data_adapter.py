@@ -72,7 +72,7 @@ class Feed:
         """The batches of the next epoch; of one that was begun before its state was taken, those that are left."""
         try:
             if self._declared_steps:
-                yield from self._limited()
+                yield from self._limit()
                 return
             batches, self._begun = self._begun or self._make(), None
             self._unfinished = batches
@@ -100,7 +100,7 @@ class Feed:
             self._begun = again
         return batch
 
-    def _limited(self) -> Iterator[Batch]:
+    def _limit(self) -> Iterator[Batch]:
         begun_anew = False
         while self.taken < (self.steps or 0):
             if self._running is None:
@@ -496,7 +496,7 @@ class _OfElements(Batches):
         self._random: Any = None  # where the global generator was then
         self._taken = 0
 
-    def _begun(self) -> Any:
+    def _begin(self) -> Any:
         if self._elements is None:
             if not isinstance(self._data, Dataset):
                 self._random = np.array(global_generator().state.numpy())
@@ -504,7 +504,7 @@ class _OfElements(Batches):
         return self._elements
 
     def __next__(self) -> Batch:
-        element = next(self._begun() if self._elements is None else self._elements)
+        element = next(self._begin() if self._elements is None else self._elements)
         self._taken += 1
         return self._batch_of(element)
 
@@ -515,12 +515,12 @@ class _OfElements(Batches):
 
     def state(self) -> Any:
         if isinstance(self._data, Dataset):
-            return self._begun().state()
+            return self._begin().state()
         return {"taken": self._taken, "random": self._random} if self._repeats and self._taken else None
 
     def restore(self, state: Any) -> None:
         if isinstance(self._data, Dataset):
-            self._begun().restore(state)
+            self._begin().restore(state)
             return
         generator = global_generator().state
         now = np.array(generator.numpy())

@@ -100,9 +100,9 @@ class OnnxModel(Module):
             return self._run_graph(*values)
         if self._deciding and now().trace is None:
             return self._for_numbers(values)
-        return self._called(self._compiled, values)
+        return self._call(self._compiled, values)
 
-    def _called(self, compiled: Any, values: Sequence[Any]) -> Any:
+    def _call(self, compiled: Any, values: Sequence[Any]) -> Any:
         """By the compiled function; eagerly, from then on, where it would have to know a value."""
         if not self._runs_eagerly:
             try:
@@ -134,7 +134,7 @@ class OnnxModel(Module):
             declared = None if any(spec is None for spec in specs) else specs
             self._by_numbers[numbers] = function(run, input_signature=declared, name=self.name)
         if self._runs_eagerly:
-            return self._called(None, values)
+            return self._call(None, values)
         rest = [value for place, value in enumerate(values) if place not in self._deciding]
         return self._by_numbers[numbers](*rest)
 

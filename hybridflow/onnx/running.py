@@ -117,15 +117,15 @@ class Call:
     def tensor(self, value: object) -> Tensor:
         return self.run.tensor(value)
 
-    def derived(
+    def derive(
         self, value: object, key: object, function: Callable[[Any], Any], otherwise: Callable[[Any], Any]
     ) -> Tensor:
         """``function`` of the array that a constant is, computed once; ``otherwise`` of a tensor."""
-        return self.run.derived(value, key, function, otherwise)
+        return self.run.derive(value, key, function, otherwise)
 
     def arranged(self, value: object, permutation: tuple[int, ...]) -> Tensor:
         """A weight with its axes in another order: a constant is copied once."""
-        return self.derived(
+        return self.derive(
             value,
             permutation,
             lambda array: np.ascontiguousarray(np.transpose(array, permutation)),
@@ -165,12 +165,12 @@ class Run:
         if isinstance(value, np.ndarray):
             if value.dtype == object:
                 return _of_extents(value)
-            return self.derived(value, None, lambda array: array, lambda tensor: tensor)
+            return self.derive(value, None, lambda array: array, lambda tensor: tensor)
         if isinstance(value, Variable):
             return as_tensor(value, "onnx")
         raise OnnxError("onnx", f"a {type(value).__name__} is no tensor.")
 
-    def derived(
+    def derive(
         self, value: object, key: object, function: Callable[[Any], Any], otherwise: Callable[[Any], Any]
     ) -> Tensor:
         if not isinstance(value, np.ndarray) or value.dtype == object:
@@ -301,7 +301,7 @@ class Run:
     def last(self, value: Any, ndim: int) -> Tensor:
         ahead = (1,) * (ndim - value.ndim)
         permutation = to_last(ndim)
-        return self.derived(
+        return self.derive(
             value,
             ("channels last", ndim),
             lambda array: np.ascontiguousarray(np.transpose(array.reshape(ahead + array.shape), permutation)),

@@ -312,7 +312,7 @@ class CompiledTrace:
             known = [*inputs, *[None] * len(self.later), *again]
             watched = self._watch(known)
             if watched:
-                return self._notify_tapes(self._recorded(inputs, known, watched, pullback, device))
+                return self._notify_tapes(self._run_recording(inputs, known, watched, pullback, device))
         executable = self._recorded_if_asked(self.compile(device), device, self.graph)
         return self._notify_tapes(self._run(executable, self._on_device(inputs, device)))
 
@@ -321,7 +321,7 @@ class CompiledTrace:
         recorder = spans.recorder  # another thread may end the recording at any time
         if recorder is None or device != devices.CPU or nan_checks.is_on:
             return executable
-        return recorder.recorded(graph, executable, self.trace.functions, self.fastmath)
+        return recorder.record(graph, executable, self.trace.functions, self.fastmath)
 
     def _notify_tapes(self, outputs: list[Tensor]) -> list[Tensor]:
         """The outputs, when the tapes know which variables the program has assigned."""
@@ -373,7 +373,7 @@ class CompiledTrace:
     def _run(self, executable: Any, inputs: Sequence[Tensor]) -> list[Tensor]:
         """The outputs of the program; variables get their new values if nothing is raised, all at once."""
         if not self._updates:
-            return self._computed(executable, inputs)
+            return self._run_compiled(executable, inputs)
         arrays = [x._array for x in inputs]
         return self._updated(executable, inputs, lambda in_place: executable.compute(arrays, in_place))
 
@@ -404,12 +404,12 @@ class CompiledTrace:
     def _run_to_keep(self, executable: Any, inputs: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """As ``_run``; also returns the new values of the variables, which somebody else may hold from now on."""
         if not self._updates:
-            return self._computed(executable, inputs), []
+            return self._run_compiled(executable, inputs), []
         outputs, updates = executable.compute([x._array for x in inputs])
         new = self._publish(self._updated_variables(), updates, is_exclusive=False)
         return [wrap(out) for out in outputs], new
 
-    def _computed(self, executable: Any, inputs: Sequence[Tensor]) -> list[Tensor]:
+    def _run_compiled(self, executable: Any, inputs: Sequence[Tensor]) -> list[Tensor]:
         """The outputs of a program that updates nothing: from its second run on by native code, where it takes the
         program and the inputs."""
         if executable not in self._on_tensors:
@@ -489,7 +489,7 @@ class CompiledTrace:
     def _variable(self, read: _ReadAfterWrite) -> Variable:
         return self.sources[read.position].variable  # type: ignore[union-attr]
 
-    def _recorded(
+    def _run_recording(
         self, inputs: list[Tensor], known: list[Any], watched: Watched, outer: _Pullback | None, device: Where
     ) -> list[Tensor]:
         with self._lock:

@@ -55,7 +55,7 @@ class ShapeEnv:
         self._later: list[tuple[str, Shape]] = []  # of derivatives, whose values may be larger than all before
         self._required_later: list[Dim] = []  # what index maps of derivatives rely on
 
-    def restarted(self) -> ShapeEnv:
+    def restart(self) -> ShapeEnv:
         """For the next run: what symbols stand for is known from the beginning."""
         fresh = ShapeEnv(self.examples, self.paths, self.fail_on_specialization)
         fresh.values = dict(self.values)

@@ -24,7 +24,7 @@ WITH_DICT = 2  # of them, the first
 NAMED_ITEM = len(READ)  # an "item" whose key is a text
 BEGIN = {mode: NAMED_ITEM + 1 + k for k, mode in enumerate(MODES)}
 END = {mode: code + len(MODES) for mode, code in BEGIN.items()}
-LEAST = 3  # steps of a group that compares no orders of bases
+LEAST = 3  # steps of a group that compares no MRO
 _NEVER = -1  # no tag
 
 Owner = tuple[str, int]  # a mode, and the step whose value is the owner
@@ -127,7 +127,7 @@ def groups(steps: Sequence[GuardStep]) -> dict[Owner, list[int]]:
     result = {}
     for (mode, slot), members in by_owner.items():
         reads = {steps[k].read for k in members}
-        if len(members) >= LEAST or "order" in reads:
+        if len(members) >= LEAST or "mro" in reads:
             is_of_class = mode == "object" and reads.isdisjoint(("own", "method"))
             result["class" if is_of_class else mode, slot] = members
     return result
@@ -135,14 +135,14 @@ def groups(steps: Sequence[GuardStep]) -> dict[Owner, list[int]]:
 
 def _owner(step: GuardStep, steps: Sequence[GuardStep], owners: Sequence[Owner | None]) -> Owner | None:
     """The owner of the group that a step with a settled outcome belongs to, if there is one."""
-    if step.read not in ("class", "own", "method", "item", "lookup", "order", "index", "slot"):
+    if step.read not in ("class", "own", "method", "item", "lookup", "mro", "index", "slot"):
         return None
     above, around = steps[step.owner], owners[step.owner]
     if step.read == "class" and above.check == "type":
         return around  # it is settled
     if step.read in ("class", "own", "method"):
         return "object", step.owner
-    if step.read in ("lookup", "order"):
+    if step.read in ("lookup", "mro"):
         return around if above.read == "class" and around else ("type", step.owner)
     if step.read == "index" or (step.check == "length" and _is_exact(above, tuple)):
         return around if _is_exact(above, tuple) else None

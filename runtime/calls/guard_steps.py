@@ -40,7 +40,7 @@ class GuardStep(NamedTuple):
     "own"         the dict of the instance ``owner``, which must be no class
     "attribute"   the attribute ``operand`` of ``owner``, by whatever code that takes
     "lookup"      what the class ``owner`` or the first of its bases that has it stores as ``operand``, unbound
-    "order"       the tuple of classes that attributes of the class ``owner`` are looked up in (its ``__mro__``)
+    "mro"         the tuple of classes that attributes of the class ``owner`` are looked up in (its ``__mro__``)
     "method"      the function that ``owner.operand(...)`` calls with ``owner`` as first argument; a failure if it calls
                   anything else
 
@@ -68,7 +68,7 @@ class GuardStep(NamedTuple):
 _OF_FUNCTIONS = {"defaults": "__defaults__", "keyword defaults": "__kwdefaults__", "closure": "__closure__"}
 _READS = (
     *("root", "weak", "slot", "item", "index", "cell", "code", *_OF_FUNCTIONS),
-    *("class", "member", "own", "attribute", "lookup", "order", "method"),
+    *("class", "member", "own", "attribute", "lookup", "mro", "method"),
 )
 _CHECKS = ("any", "absent", "is", "weak", "referents", "same", "type", "number", "text", "length", "call")
 READ = {name: code for code, name in enumerate(_READS)}
@@ -274,10 +274,10 @@ def lookup(owner: type, name: str) -> Any:
     return result
 
 
-def order_of(owner: type) -> tuple[type, ...]:
+def mro_of(owner: type) -> tuple[type, ...]:
     """The classes that attributes of a class are looked up in, whatever its metaclass calls ``__mro__``."""
-    order: tuple[type, ...] = _mro_of(owner)
-    return order
+    mro: tuple[type, ...] = _mro_of(owner)
+    return mro
 
 
 def _lookup(owner: type, name: str) -> Any:
@@ -334,7 +334,7 @@ _READERS: dict[str, Callable[[Any, Any], Any]] = {
     "own": _instance_dict,
     "attribute": _attribute,
     "lookup": _lookup,
-    "order": lambda owner, _: order_of(owner),
+    "mro": lambda owner, _: mro_of(owner),
     "method": method,
 }
 _TESTS: dict[str, Callable[[Any, Any], Any]] = {

@@ -245,10 +245,10 @@ def _read(f: Function, step: View, slots: _Slots, value: ir.Value, fresh: ir.Val
             else:
                 slots.own()
                 new(_in_python(f, "Python_lookup", class_, operand))
-        with case(READ["order"]):
+        with case(READ["mro"]):
             class_ = owner()
             f.ret_if(f.b.not_(_is_a(f, class_, object_layout.IS_TYPE)), i32(FAILS))
-            f.set(value, f.load(class_, object_layout.TYPE_ORDER, PTR))
+            f.set(value, f.load(class_, object_layout.TYPE_MRO, PTR))
         with case(READ["method"]):
             instance = owner()
             slots.own()

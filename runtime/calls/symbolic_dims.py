@@ -40,7 +40,7 @@ class Dims:
                 self._step("divide", difference, source.scale, self._places[Dim(source.name)])
         for extent, place in slots.items():
             del self._places[extent]
-            self._step("same", _Place(place), self._calculated(extent))
+            self._step("same", _Place(place), self._calculate(extent))
             self._places[extent] = place
 
     def __len__(self) -> int:
@@ -48,7 +48,7 @@ class Dims:
 
     def index(self, extent: Dim) -> int:
         """Where native code has the extent when the steps are done."""
-        return self._calculated(extent)
+        return self._calculate(extent)
 
     def minimums(self, least: Mapping[Extent, int]) -> list[int]:
         """For each place the least value that is allowed there."""
@@ -74,9 +74,9 @@ class Dims:
         return _Place(target)
 
     def _operand(self, extent: Extent) -> _Operand:
-        return extent if isinstance(extent, int) else self._calculated(extent)
+        return extent if isinstance(extent, int) else self._calculate(extent)
 
-    def _calculated(self, extent: Dim) -> _Place:
+    def _calculate(self, extent: Dim) -> _Place:
         """The place of an extent, with the steps that fill it."""
         if extent in self._places:
             return _Place(self._places[extent])

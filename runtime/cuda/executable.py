@@ -35,14 +35,14 @@ class CudaExecutable:
         with gpu_memory.on(number):
             self._device: Device = device(number)
             self._device.tidy()
-            self._functions = self._loaded()
+            self._functions = self._load()
         self._dtypes = [NUMPY[slot.dtype] for slot in program.inputs]
         # By the shapes of the inputs, and by whether libraries can read them.
         self._known: dict[tuple[Any, ...], LaunchPlan] = {}
         self._for_libraries = self._read_by_libraries()
         self._lock = fork_safe_locks.make()
 
-    def _loaded(self) -> dict[str, int]:
+    def _load(self) -> dict[str, int]:
         """The loaded entry points, by name."""
         driver, text = self._device.driver, ptx.assemble(self.program).encode() + b"\0"
         module = driver.made("cuModuleLoadData", ctypes.cast(ctypes.c_char_p(text), ctypes.c_void_p))
@@ -110,7 +110,7 @@ class CudaExecutable:
         except BaseException:
             self._device.ledger.abandon(check)
             raise
-        self._device.ledger.launched(check)
+        self._device.ledger.add(check)
         if at_once or plan.waits:
             self._device.ledger.settle(check)
             plan.finish(bases)

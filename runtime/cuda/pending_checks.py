@@ -49,7 +49,7 @@ class PendingChecks:
         self._events.give(check.event)
         self._free.append(check.place)
 
-    def launched(self, check: PendingCheck) -> None:
+    def add(self, check: PendingCheck) -> None:
         with self._lock:
             self._waiting.append(check)
 

@@ -33,7 +33,7 @@ DESCRIPTOR_TYPE, DESCRIPTOR_MEMBER, MEMBER_OFFSET = (
 )  # of a slot: its class, and where {name, type, offset} is
 WRAPPER_KIND = 40  # of the methods that stand for slots
 TYPE_FLAGS = 168
-TYPE_ORDER = 344  # of the class and its bases, in a tuple
+TYPE_MRO = 344  # of the class and its bases, in a tuple
 IS_LIST, IS_TUPLE, IS_DICT, IS_TYPE = 1 << 25, 1 << 26, 1 << 29, 1 << 31  # flags of types whose instances are one
 DICT_KEYS, KEYS_KIND = 32, 10  # the keys of a dict, and of them: 0 where not all are of type str
 
@@ -191,7 +191,7 @@ def _fields() -> Iterator[tuple[str, int, int]]:
         yield "flags of types", flags & (1 << 32) - 1, expected_flags & (1 << 32) - 1
         yield "flag of a class", flags & (IS_LIST | IS_TUPLE | IS_DICT | IS_TYPE), flag
     for derived in (_Sample, int, np.float64):
-        yield "order of bases", _word(id(derived) + TYPE_ORDER), id(derived.__mro__)
+        yield "tp_mro", _word(id(derived) + TYPE_MRO), id(derived.__mro__)
     mixed: list[tuple[dict[Any, int], bool]] = [({1: 2}, False), ({"a": 1}, True), ({"a": 1, 2: 3}, False)]
     for keys, is_text in mixed:
         kind_of_keys = ctypes.c_uint8.from_address(_word(id(keys) + DICT_KEYS) + KEYS_KIND).value

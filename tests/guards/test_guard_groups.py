@@ -264,7 +264,7 @@ def family():
 
 
 def of_order(kind, at=0):
-    return GuardStep("order", at, None, "referents", tuple(map(weakref.ref, kind.__mro__)))
+    return GuardStep("mro", at, None, "referents", tuple(map(weakref.ref, kind.__mro__)))
 
 
 ORDERS = {
@@ -330,7 +330,7 @@ def test_what_metaclasses_say_of_the_order_of_bases():
     kind = Meta("Kind", (Plain,), {})
     f = Guarded(root(kind), of_order(Plain))
     assert not fits(f)
-    f = Guarded(root(kind), GuardStep("order", 0, None, "referents", tuple(map(weakref.ref, type.mro(kind)))))
+    f = Guarded(root(kind), GuardStep("mro", 0, None, "referents", tuple(map(weakref.ref, type.mro(kind)))))
     assert fits(f) and fits(f)
     seen = 1  # with one class twice, which Python lets pass
     kind.__bases__ = (Plain,)

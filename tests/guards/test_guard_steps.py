@@ -211,9 +211,9 @@ ITEMS = {"a": 1, 2: "b", (3, 4): "c", Key("k"): "d", 2.5: None}
         (Plain, "lookup", "computed", Plain.__dict__["computed"]),
         (Plain, "lookup", "static", Plain.__dict__["static"]),
         (int, "lookup", "bit_length", int.__dict__["bit_length"]),
-        (Derived, "order", None, Derived.__mro__),
-        (WithMeta, "order", None, WithMeta.__mro__),
-        (int, "order", None, int.__mro__),
+        (Derived, "mro", None, Derived.__mro__),
+        (WithMeta, "mro", None, WithMeta.__mro__),
+        (int, "mro", None, int.__mro__),
         (Plain(), "method", "run", FUNCTION),
         (Derived(), "method", "run", Derived.__dict__["run"]),
         ("text", "method", "upper", str.upper),
@@ -271,8 +271,8 @@ def test_what_is_not_there_is_absent(owner, read, operand):
         (Plain().run, "closure", None),
         (Plain, "keyword defaults", None),
         (Plain(), "lookup", "run"),
-        (Plain(), "order", None),
-        (None, "order", None),
+        (Plain(), "mro", None),
+        (None, "mro", None),
         (Plain, "own", None),
         (int, "own", None),
         (5, "own", None),
@@ -687,7 +687,7 @@ def every_kind():
         GuardStep("closure", 21, None, "length", 1),
         root(slotted),
         GuardStep("member", 25, Slotted.__dict__["own"], "is", target),
-        GuardStep("order", 4, None, "referents", tuple(map(weakref.ref, Plain.__mro__))),
+        GuardStep("mro", 4, None, "referents", tuple(map(weakref.ref, Plain.__mro__))),
     ]
     return steps, mapping, owner, target
 

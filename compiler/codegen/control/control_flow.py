@@ -504,7 +504,7 @@ class _Control:
         if self.asks_host:
             workers = load(code, load_host(code, "%status"), HOST.index("workers"))
         size = code.add(code.add(arena, code.mul(scratch, workers)), ALIGNMENT)
-        memory = self._allocated(self._unless_beyond(size, larger(function.memory.arena, inner)))
+        memory = self._allocate(self._unless_beyond(size, larger(function.memory.arena, inner)))
         whole = e.fresh("i")
         e.line(f"{whole} = ptrtoint ptr {memory} to i64")
         skipped = e.fresh("i")
@@ -538,7 +538,7 @@ class _Control:
             total = e.add(total, part)
         return total
 
-    def _allocated(self, size: Ref) -> str:
+    def _allocate(self, size: Ref) -> str:
         """Memory of the system's; without it the program ends like one with a check that fails."""
         e = self.e
         e.declare("declare ptr @malloc(i64)")

@@ -428,7 +428,7 @@ class _Source:
     def sure(self, value: Val, extent: Extent) -> IndexExpr:
         return computed(value, extent)
 
-    def repeated(
+    def repeat_while(
         self, start: Sequence[Val], iteration: Callable[..., Sequence[Val]], again: Callable[..., Val]
     ) -> Sequence[Val]:
         """What a turn computes is known behind the loop, whose first turn always runs."""
@@ -444,7 +444,7 @@ class _Source:
         e.label(after)
         return values
 
-    def folded(
+    def fold(
         self,
         first: Val,
         last: Val,
@@ -488,11 +488,11 @@ class _Source:
                 return [e.add(position, 1), e.select(active, add(there, total), total)]
 
             begin_ = e.maximum(e.convert(first, dt.int64), 0)
-            _, total = self.repeated([begin_, start], iteration, lambda position, total: e.lt(position, end))
+            _, total = self.repeat_while([begin_, start], iteration, lambda position, total: e.lt(position, end))
         elements._values, elements._refs = known  # what a turn has computed is known in that turn alone
         return total
 
-    def clamped(self, value: Val, extent: Extent) -> IndexExpr:
+    def clamp(self, value: Val, extent: Extent) -> IndexExpr:
         e, code, alike = self.e, self.elements.code, self._alike(value)
         with code.width(1 if alike else e.width):
             last = e.splat(code.value(code.sub(code.extent(extent), 1)))
@@ -504,7 +504,7 @@ class _Source:
         lane, place = self.elements.lane_var, self.read.get(value.ref)
         return self.e.width > 1 and lane is not None and place is not None and not place.linear.depends_on(lane)
 
-    def checked(self, value: Val, extent: Extent, check: Check) -> IndexExpr:
+    def check_index(self, value: Val, extent: Extent, check: Check) -> IndexExpr:
         """An index read from a tensor: wrapped once when negative; recorded, and made harmless, when out of range."""
         e, code, alike = self.e, self.elements.code, self._alike(value)
         width = 1 if alike else e.width

@@ -388,10 +388,10 @@ class KernelBuilder:
                 body(at.index, None)
         elif rest_width is not None and rest_width < width:
             with self.loop(whole, end, rest_width) as at, self.width(rest_width):
-                self._masked(at.index, end, body)
+                self._emit_masked(at.index, end, body)
         else:
             with self.when(self.compare("slt", whole, end)), self.width(width):
-                self._masked(whole, end, body)
+                self._emit_masked(whole, end, body)
 
     def _in_halves(self, begin: int, end: int, body: Callable[[Ref, Val | None], None]) -> None:
         """``body`` for a rest whose length is known: at half a vector, at half of that, and so on."""
@@ -409,7 +409,7 @@ class KernelBuilder:
             yield
             self.e.is_rest = False
 
-    def _masked(self, index: Ref, end: Ref, body: Callable[[Ref, Val | None], None]) -> None:
+    def _emit_masked(self, index: Ref, end: Ref, body: Callable[[Ref, Val | None], None]) -> None:
         e = self.e
         e.mask = self.lanes_below(self.sub(end, index))
         body(index, e.mask)

@@ -72,7 +72,7 @@ class _Values:
         for chosen, write in (
             (few, self._side_by_side),
             (c.both(c.negation(few), c.negation(parted)), self._spread),
-            (parted, self._partitioned),
+            (parted, self._partition),
         ):
             if chosen is not False:
                 with c.when(chosen):
@@ -184,7 +184,7 @@ class _Values:
 
     # ---- a line in the output
 
-    def _partitioned(self) -> None:
+    def _partition(self) -> None:
         c, e, lanes = self.c, self.e, self.lanes
         with c.loop("%begin", "%end") as line:
             start = self._start(line.index)

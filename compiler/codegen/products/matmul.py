@@ -177,7 +177,7 @@ def emit_matmul(
 
     def whole(product: _Matmul) -> Work:
         facts = product.facts(lanes)
-        return product.scheduled(module, symbol, choose(facts, candidates(facts, module.target)))
+        return product.emit_scheduled(module, symbol, choose(facts, candidates(facts, module.target)))
 
     if module.target.kind == "cuda":
         return _for_gpu(written, symbol, lanes, thread_groups, block)
@@ -265,7 +265,7 @@ class _Matmul:
             *(lanes, self.symmetric, is_plain, self.skip_zeros),
         )
 
-    def scheduled(self, module: LLVMModule, symbol: str, schedule: ProductSchedule) -> Work:
+    def emit_scheduled(self, module: LLVMModule, symbol: str, schedule: ProductSchedule) -> Work:
         """All of the product, as a schedule says."""
         self.schedule = schedule
         whole = schedule.whole if isinstance(schedule, SplitSchedule) else schedule
@@ -277,7 +277,7 @@ class _Matmul:
             return self._transposed_row(whole)
         if isinstance(whole, UnpackedSchedule):
             return self._unpacked(whole.tile)
-        return self._half(module, symbol, whole) if whole.halved else self._blocked(module, symbol, whole)
+        return self._half(module, symbol, whole) if whole.halved else self._emit_blocked(module, symbol, whole)
 
     def by_lanes(self, along: bool | None = None) -> Work:
         """One row: the lines are the columns of the other factor."""
@@ -450,7 +450,7 @@ class _Matmul:
     def _routine(self, module: LLVMModule, symbol: str, how: BlockedSchedule) -> MacroKernel:
         return MacroKernel(module, f"{symbol}.tile", self.c, self.left, self.right, self.form, how)
 
-    def _blocked(self, module: LLVMModule, symbol: str, how: BlockedSchedule) -> Work:
+    def _emit_blocked(self, module: LLVMModule, symbol: str, how: BlockedSchedule) -> Work:
         c, block, tile = self.c, how.blocks, how.blocks.tile
         routine = self._routine(module, symbol, how)
         sides = SplitSide(self.shape.m, block.height, tile.rows), SplitSide(self.shape.n, block.columns, tile.columns)

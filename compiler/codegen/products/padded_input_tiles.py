@@ -227,7 +227,7 @@ class PaddedTiles:
         single = len(operand.loops[AXES[2]]) == 1
         if single and square > 1 and operand.along(AXES[2]) > operand.along(CHANNELS):
             whole = c.add(begin, c.mul(c.div(c.sub(end, begin), square), square))
-            self._transposed(line, to, begin, whole, first, count, pitch, square)
+            self._transpose(line, to, begin, whole, first, count, pitch, square)
         with c.loop(whole, end, as_written=False) as pixel:
             here = line.at(AXES[2], pixel.index)
             target = c.at(to, c.mul(c.sub(pixel.index, begin), pitch), self.item)
@@ -242,7 +242,7 @@ class PaddedTiles:
 
                 c.vector_loop(start, stop, self.width, copy)
 
-    def repeated(self, line: OperandAccess, to: str, begin: Ref, end: Ref, first: Ref, count: Ref, pitch: int) -> None:
+    def repeat(self, line: OperandAccess, to: str, begin: Ref, end: Ref, first: Ref, count: Ref, pitch: int) -> None:
         """Pixels with each channel as often as its group has columns: ``count`` columns of all groups from ``first``,
         lines of ``pitch`` columns for one channel after the other."""
         c, w = self.c, self.windows
@@ -272,7 +272,7 @@ class PaddedTiles:
                 self.e.store(self.e.splat(value), self.c.at(to, done, self.item))
             done += width
 
-    def _transposed(
+    def _transpose(
         self, line: OperandAccess, to: str, begin: Ref, end: Ref, first: Ref, count: Ref, pitch: int, square: int
     ) -> None:
         """Channels whose pixels lie side by side: by squares, turned in registers, and one by one where there are too
@@ -332,7 +332,7 @@ class TileCopy:
             first = c.mul(slice_, self.line)
             columns = c.min(self.line, c.sub(c.extent(w.groups * w.columns), first))
             if w.columns > 1:
-                strips.repeated(line, to, begin, end, first, columns, self.line)
+                strips.repeat(line, to, begin, end, first, columns, self.line)
                 return
             with c.loop(0, w.channels) as at:
                 here = line.at(CHANNELS + 1, at.index)

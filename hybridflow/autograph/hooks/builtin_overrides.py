@@ -25,7 +25,7 @@ from hybridflow.autograph.hooks.per_choice import known_of_each
 from hybridflow.autograph.runtime import conditional, dynamic_list
 from hybridflow.autograph.runtime.choices import Choice, is_choice
 from hybridflow.autograph.runtime.iterables import Reversed, enumerate_space, rows_of, zip_tensors
-from hybridflow.autograph.runtime.tensor_range import ArangeRange, TensorRange, zip_ranges
+from hybridflow.autograph.runtime.tensor_range import LazyArange, TensorRange, zip_ranges
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.context import current
@@ -101,7 +101,7 @@ def check_identity(value: Any, other: Any) -> None:
 
 def _isinstance(ask: Function) -> Function:
     def call(value: Any, kinds: Any) -> Any:
-        if type(value) is ArangeRange:
+        if type(value) is LazyArange:
             return ask(value._whole(), kinds)
         kind = _open_kind(value)
         if kind is not None:
@@ -118,7 +118,7 @@ def _isinstance(ask: Function) -> Function:
 
 def _type(make: Function) -> Function:
     def call(*args: Any, **kwargs: Any) -> Any:
-        if len(args) == 1 and type(args[0]) is ArangeRange:
+        if len(args) == 1 and type(args[0]) is LazyArange:
             return make(args[0]._whole())
         kind = _open_kind(args[0]) if len(args) == 1 else None
         if kind is not None:
@@ -155,7 +155,7 @@ def _arange(element_of: Callable[[Any, Any], Any]) -> Callable[[Function], Funct
                 return make(*args, **kwargs)
             dtype = kwargs.get("dtype")
             array = functools.partial(make, *args, **kwargs)
-            return ArangeRange(*bounds, element_of=lambda number: element_of(number, dtype), make=array)
+            return LazyArange(*bounds, element_of=lambda number: element_of(number, dtype), make=array)
 
         return call
 

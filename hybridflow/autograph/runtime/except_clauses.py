@@ -237,7 +237,7 @@ class Try:
         self._bundle = Exits(rest, code if len(rest) > 1 else None)
         path.parent.open(pred, side, bundle, Branch(SubTrace("what follows")), left_first=True)
 
-    def unmatched(self) -> None:
+    def raise_unmatched(self) -> None:
         """No clause catches the error: it goes on to who else may."""
         error = sys.exc_info()[1]
         assert error is not None

@@ -145,7 +145,7 @@ class TensorRange(IterationSpace):
         )
 
 
-class ArangeRange(TensorRange, Operators):
+class LazyArange(TensorRange, Operators):
     """``arange`` of numbers of which a tensor decides: a range to a ``for`` statement, a tensor to all else.  ``make``
     makes that tensor, and raises an error where calls cannot find how long it is."""
 
@@ -211,7 +211,7 @@ def materialize(value: object) -> Any:
 
 def check_kept(values: object) -> None:
     """Raise ConcretizationError where what outlives the call holds a range that is a tensor."""
-    if any(type(leaf) is ArangeRange for leaf in pytree.flatten(values)[0]):
+    if any(type(leaf) is LazyArange for leaf in pytree.flatten(values)[0]):
         raise ConcretizationError(
             "arange", "how long a range is depends on a tensor, and it is kept in an object. Keep a copy: +x."
         )

@@ -624,7 +624,7 @@ class Flow(ast.NodeTransformer):
                     a, b = .t.names()               what they were when it was raised
                     try: raise .e
                     except KIND as e: CLAUSE
-                    except R.anything: .t.unmatched()
+                    except R.anything: .t.raise_unmatched()
                 a, b = .t.goes_on()
             if R.live(): ELSE
             if .a: a, b = .t.ends()

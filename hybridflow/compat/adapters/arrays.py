@@ -10,7 +10,7 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow.array import scattering
-from hybridflow.autograph.runtime.tensor_range import ArangeRange
+from hybridflow.autograph.runtime.tensor_range import LazyArange
 from hybridflow.compat.adapters.ragged_shapes import DynamicRaggedShape
 from hybridflow.compat.adapters.values import (
     Extents,
@@ -73,7 +73,7 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
     tensors = [bound for bound in (first, last, delta) if isinstance(bound, SymbolicTensor)]
     if tensors:
         kind = tensors[0].dtype if dtype is None else dtype
-        return ArangeRange(
+        return LazyArange(
             *(first, last, delta),
             element_of=lambda number: hf.astype(number, kind),
             make=lambda: hf.arange(first, last, delta, dtype=kind),

@@ -175,9 +175,9 @@ class MonitoredSession:
 
     def close(self) -> None:
         """Let hooks end, and let go of all values."""
-        self._closed(None)
+        self._close(None)
 
-    def _closed(self, error: BaseException | None) -> None:
+    def _close(self, error: BaseException | None) -> None:
         session = self._session
         if session is None:
             return
@@ -204,7 +204,7 @@ class MonitoredSession:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         for scope in reversed(self._opened):
             scope.__exit__(None, None, None)
-        self._closed(error)
+        self._close(error)
         return isinstance(error, (OutOfRangeError, StopIteration))
 
 

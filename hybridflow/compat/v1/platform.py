@@ -177,7 +177,7 @@ class GFile:
     def name(self) -> Any:
         return self._name
 
-    def _opened(self) -> Any:
+    def _open(self) -> Any:
         if self._file is None:
             self._file = open(  # noqa: SIM115  # closed by close()
                 self._name, self._mode, encoding=None if "b" in self._mode else "utf-8"
@@ -187,7 +187,7 @@ class GFile:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return getattr(self._opened(), name)
+        return getattr(self._open(), name)
 
     def size(self) -> int:
         """Bytes of it."""
@@ -199,10 +199,10 @@ class GFile:
             self._file = None
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._opened())
+        return iter(self._open())
 
     def __enter__(self) -> GFile:
-        self._opened()
+        self._open()
         return self
 
     def __exit__(self, *error: Any) -> None:

@@ -35,7 +35,7 @@ class _Weights:
         matrix: Any = bits[k]
         if isinstance(bits, np.ndarray):
             matrix = call.constant(bits, ("direction", k), lambda array: np.ascontiguousarray(array[k]))
-        self.columns = call.derived(
+        self.columns = call.derive(
             matrix,
             "columns",
             lambda array: array.sum(axis=0, dtype=np.int32),

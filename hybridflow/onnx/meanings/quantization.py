@@ -144,7 +144,7 @@ def product_of_bytes(call: Call, a: object, b: object, zero_a: object, zero_b: o
     if pa is not None and pa.ndim == 1:
         pa = shapes.reshape(pa, (-1, 1)) if pa.shape[0] != 1 else shapes.reshape(pa, ())
     if pa is not None:
-        columns = call.derived(
+        columns = call.derive(
             b,
             "columns",
             lambda array: array.sum(axis=-2, keepdims=array.ndim > 1, dtype=np.int32),

@@ -133,7 +133,7 @@ class Sequences:
 
 def _weight(call: Call, w: object, k: int) -> Tensor:
     """The matrix of a direction, turned to stand behind the rows."""
-    return call.derived(
+    return call.derive(
         w, ("recurrent", k), lambda array: array[k].T.copy(), lambda tensor: shapes.permute_dims(tensor[k], (1, 0))
     )
 
