@@ -409,10 +409,10 @@ def convolved(
     return restored(batch, reshape_to(out, (*out.shape[:-2], outputs)))
 
 
-def convolved_numbers(
+def convolve_integers(
     stage: str,
     x: Tensor,
-    numbers: Callable[[Tensor], Tensor],
+    quantize_input: Callable[[Tensor], Tensor],
     matrix: Tensor,
     size: Sequence[int],
     finish: Callable[[Tensor], Tensor],
@@ -423,14 +423,15 @@ def convolved_numbers(
     axes: int,
     groups: int,
 ) -> Tensor:
-    """What ``finish`` makes of a convolution of int8 ``numbers`` of images, with sums in int32 and channels last.
+    """What ``finish`` makes of a convolution of int8 images, with sums in int32 and channels last.
 
-    The filters are a ``matrix``, ``[elements of a window, outputs]``.  Windows lie side by side: it is one product.
+    ``quantize_input`` makes the images of padded floats.  The filters are a ``matrix``, ``[elements of a window,
+    outputs]``.  Windows lie side by side: it is one product.
     """
     batch = images(stage, x, axes, data_format)
     geometry = _geometry(stage, x, batch.extents, size, strides, padding, dilations, batch.first)
     around = [(0, 0), *zip(geometry["low"], geometry["high"]), (0, 0)]
-    x = numbers(pad(batch.x, around) if any(pair != (0, 0) for pair in around) else batch.x)
+    x = quantize_input(pad(batch.x, around) if any(pair != (0, 0) for pair in around) else batch.x)
     parts = window_parts(x, size, geometry["step"], geometry["dilation"])
     channels, outputs = x.shape[-1] // groups, matrix.shape[-1] // groups
     sums = []

@@ -1,4 +1,4 @@
-"""Quantization: ``hf.quantize``, models whose weights are held in 8 or 4 bits, and products of such numbers.
+"""Quantization: ``hf.quantize``, models whose weights are held in 8 or 4 bits, and integer products.
 
 ``weights`` quantizes the weights of a model, ``dynamic`` the inputs of its dense layers at each call as well, and
 ``static`` these by ranges that samples show.  ``prepare_training`` and ``convert`` train a model for it.

@@ -1,4 +1,4 @@
-"""Numbers of few bits that stand for floats: ``value = (number - zero_point) * scale``."""
+"""Affine quantization: integers of few bits for floats, ``float = (quantized - zero_point) * scale``."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from hybridflow.core.type_aliases import ArrayLike, AxisLike, DTypeLike
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, DTypeError
 
-NUMBERS = (dtypes.int8, dtypes.uint8, dtypes.int4, dtypes.uint4)
+QUANTIZED_DTYPES = (dtypes.int8, dtypes.uint8, dtypes.int4, dtypes.uint4)
 
 
-def number_dtype(stage: str, dtype: DTypeLike) -> np.dtype[Any]:
-    """A dtype of quantized numbers.  Raises DTypeError for another one."""
+def quantized_dtype(stage: str, dtype: DTypeLike) -> np.dtype[Any]:
+    """A dtype of quantized values.  Raises DTypeError for another one."""
     chosen = to_dtype(dtype, stage)
-    if chosen not in NUMBERS:
+    if chosen not in QUANTIZED_DTYPES:
         raise DTypeError(stage, f"dtype is {chosen}. Expected int8, uint8, int4 or uint4.")
     return chosen
 
 
 def bounds(dtype: np.dtype[Any], symmetric: bool = False) -> tuple[int, int]:
-    """The least and the largest number; symmetric ones leave out the least of a signed dtype."""
+    """The least and the largest quantized value; symmetric ones leave out the least of a signed dtype."""
     low, high = dtypes.limits(dtype)
     return (-high, high) if symmetric and low < 0 else (low, high)
 
@@ -60,12 +60,12 @@ def _point(stage: str, zero_point: ArrayLike, x: Tensor, axis: int | None) -> Te
 
 
 def find_scale(x: ArrayLike, axis: AxisLike = None, dtype: DTypeLike = "int8") -> Tensor:
-    """The scale with which the largest amount of ``x`` becomes the largest number, symmetrically around 0.
+    """The scale with which the largest amount of ``x`` becomes the largest quantized value, symmetrically around 0.
 
     Args:
         x: floats of any shape.
         axis: the axes that share a scale; all by default.
-        dtype: int8 or int4, the dtype of the numbers.
+        dtype: int8 or int4, the dtype of the quantized values.
 
     Returns:
         A tensor of floats with the axes of ``x``, of extent 1 where they share a scale; 1 where all of ``x`` is 0.
@@ -80,9 +80,9 @@ def find_scale(x: ArrayLike, axis: AxisLike = None, dtype: DTypeLike = "int8") -
          [1.  ]]
     """
     tensor = _float("find_scale", x)
-    low, high = bounds(number_dtype("find_scale", dtype), symmetric=True)
+    low, high = bounds(quantized_dtype("find_scale", dtype), symmetric=True)
     if not low:
-        raise DTypeError("find_scale", f"dtype is {dtype}, which has no negative numbers. Expected int8 or int4.")
+        raise DTypeError("find_scale", f"dtype is {dtype}, which has no negative values. Expected int8 or int4.")
     scale = divide(largest(absolute(tensor), axis=axis, keepdims=True), high)
     return where(scale == 0, 1, scale)
 
@@ -94,14 +94,14 @@ def quantize(
     dtype: DTypeLike = "int8",
     axis: int | None = None,
 ) -> Tensor:
-    """The numbers that stand for floats: ``round(x / scale) + zero_point``, clipped to what ``dtype`` holds.
+    """The quantized values of floats: ``round(x / scale) + zero_point``, clipped to what ``dtype`` holds.
 
     Ties are rounded to even.
 
     Args:
         x: floats of any shape.
         scale: positive floats, that broadcast with ``x``; with ``axis`` a vector.
-        zero_point: the number that stands for 0, of the same shape; 0 by default.
+        zero_point: the quantized value of 0, of the same shape; 0 by default.
         dtype: int8, uint8, int4 or uint4.
         axis: the axis of ``x`` along which scales and zero points are given.
 
@@ -116,12 +116,12 @@ def quantize(
         >>> hf.quantize.quantize([0.04, -1.0, 9.0], 0.01)
         <Tensor i8[3] cpu> [   4 -100  127]
     """
-    tensor, chosen = _float("quantize", x), number_dtype("quantize", dtype)
+    tensor, chosen = _float("quantize", x), quantized_dtype("quantize", dtype)
     low, high = bounds(chosen)
-    numbers = rounded(divide(tensor, _along("quantize", scale, tensor, axis)))
+    quantized = rounded(divide(tensor, _along("quantize", scale, tensor, axis)))
     if zero_point is not None:
-        numbers = numbers + astype(_point("quantize", zero_point, tensor, axis), numbers.dtype)
-    return astype(clip(numbers, low, high), chosen)
+        quantized = quantized + astype(_point("quantize", zero_point, tensor, axis), quantized.dtype)
+    return astype(clip(quantized, low, high), chosen)
 
 
 def dequantize(
@@ -131,12 +131,12 @@ def dequantize(
     axis: int | None = None,
     dtype: DTypeLike = "float32",
 ) -> Tensor:
-    """The floats that numbers stand for: ``(x - zero_point) * scale``.
+    """The floats of quantized values: ``(x - zero_point) * scale``.
 
     Args:
-        x: numbers of any shape.
+        x: quantized values of any shape.
         scale: floats, that broadcast with ``x``; with ``axis`` a vector.
-        zero_point: the number that stands for 0, of the same shape; 0 by default.
+        zero_point: the quantized value of 0, of the same shape; 0 by default.
         axis: the axis of ``x`` along which scales and zero points are given.
         dtype: that of the result.
 
@@ -179,7 +179,7 @@ def fake_quantize(
     Args:
         x: floats of any shape.
         scale: positive floats, that broadcast with ``x``; with ``axis`` a vector.  No gradient goes there.
-        zero_point: the number that stands for 0, of the same shape; 0 by default.
+        zero_point: the quantized value of 0, of the same shape; 0 by default.
         dtype: int8, uint8, int4 or uint4.
         axis: the axis of ``x`` along which scales and zero points are given.
 
@@ -197,13 +197,13 @@ def fake_quantize(
         >>> hf.grad(lambda x: hf.sum(hf.quantize.fake_quantize(x, 0.05)))(x)
         <Tensor f32[2] cpu> [1. 0.]
     """
-    tensor, chosen = _float("fake_quantize", x), number_dtype("fake_quantize", dtype)
+    tensor, chosen = _float("fake_quantize", x), quantized_dtype("fake_quantize", dtype)
     wide = astype(tensor, dtypes.compute_dtype(tensor.dtype))
     by = stop_gradient(astype(_along("fake_quantize", scale, tensor, axis), wide.dtype))
     point: Any = 0
     if zero_point is not None:
         point = astype(_point("fake_quantize", zero_point, tensor, axis), wide.dtype)
     low, high = bounds(chosen)
-    numbers = clip(rounded(divide(stop_gradient(wide), by)) + point, low, high)
+    quantized = clip(rounded(divide(stop_gradient(wide), by)) + point, low, high)
     inside = clip(wide, (low - point) * by, (high - point) * by)  # whose gradient is 1 in the range
-    return astype((numbers - point) * by + (inside - stop_gradient(inside)), tensor.dtype)
+    return astype((quantized - point) * by + (inside - stop_gradient(inside)), tensor.dtype)

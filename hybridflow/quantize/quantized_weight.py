@@ -47,19 +47,19 @@ from hybridflow.core.tensor import Operators, Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError
 from hybridflow.module import Module
-from hybridflow.nn.convolution import convolved, convolved_numbers
+from hybridflow.nn.convolution import convolve_integers, convolved
 from hybridflow.quantize.arithmetic import bounds, fake_quantize, find_scale, quantize
 from hybridflow.quantize.scheme import Scheme
 from hybridflow.tracing.replica_axes import over_replicas
 
-_OFFSET = 8  # what two numbers of four bits in a byte are stored with, so that none is negative
+_OFFSET = 8  # what two values of four bits in a byte are stored with, so that none is negative
 
 
 class DynamicRange(Module):
     """Inputs are quantized by their absolute maximum: each row of features has a scale of its own."""
 
     def quantized(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Numbers, scales and zero points of ``[..., features]``."""
+        """Quantized values, scales and zero points of ``[..., features]``."""
         scale = find_scale(x, axis=-1)
         return quantize(x, scale), scale, None
 
@@ -122,8 +122,8 @@ class Observer(Module):
         zero_point = clip(rounded(-128 - divide(self.low, scale)), -128, 127)
         return where(span == 0, x, fake_quantize(x, scale, astype(zero_point, dtypes.int32)))
 
-    def settled(self, title: str) -> StaticRange:
-        """The range as it is now.  Raises ArgumentError where no finite input was seen."""
+    def as_static(self, title: str) -> StaticRange:
+        """The static range: that which was observed.  Raises ArgumentError where no finite input was seen."""
         if not bool(self.is_set):
             raise ArgumentError(
                 "quantize",
@@ -201,13 +201,13 @@ class Weight(Module, Operators):
         """The convolution with it, by the arguments of ``convolved``."""
         return convolved(stage, self.fake_quantized_input(x), self, *geometry)
 
-    def rows(self, numbers: Tensor) -> Tensor:
-        """The rows of those numbers, along the first axis."""
-        return gather(self._whole(), numbers)
+    def rows(self, indices: Tensor) -> Tensor:
+        """The rows at these indices of the first axis."""
+        return gather(self._whole(), indices)
 
 
 class _StraightThrough:
-    """The derivative of products of numbers: that of the floats that they stand for.
+    """The straight-through derivative of quantized products: that of the dequantized ones.
 
     A file can do without it: it then has the products alone.
     """
@@ -227,7 +227,7 @@ def _straight_through(function: Callable[[Tensor], Tensor], pullback: Callable[[
 
 
 class QuantizedWeight(Weight):
-    """Numbers of 8 or 4 bits with a scale for each channel, or for groups of numbers in each."""
+    """Values of 8 or 4 bits with a scale for each channel, or for groups of values in each."""
 
     def __init__(self, scheme: Scheme, shape: Sequence[int], channels: Sequence[int], dtype: Any, name: str) -> None:
         self._scheme, self._layout, self._dtype = scheme, _Layout(shape, channels), dtype
@@ -239,8 +239,8 @@ class QuantizedWeight(Weight):
         self._packs = scheme.dtype == "int4"
         self._groups = 1 if group is None else -(-rows // group)
         stored = -(-rows // 2) if self._packs else rows
-        numbers = np.zeros(self._size(stored), np.uint8 if self._packs else np.int8)
-        self.numbers = Variable(numbers, trainable=False, name=f"{name}_numbers")
+        zeros = np.zeros(self._size(stored), np.uint8 if self._packs else np.int8)
+        self.quantized = Variable(zeros, trainable=False, name=f"{name}_quantized")
         self.scale = Variable(np.ones(self._size(self._groups), dtypes.float32), trainable=False, name=f"{name}_scale")
         self.column_sums: Variable | None = None
         if scheme.inputs == "dynamic":
@@ -251,7 +251,7 @@ class QuantizedWeight(Weight):
 
     @property
     def _sums_fit(self) -> bool:
-        """Whether sums of products fit int32, whatever the numbers are."""
+        """Whether sums of products fit int32, whatever the quantized values are."""
         return self._layout.rows * 127 * (255 if self.column_sums is not None else 127) < 2**31
 
     def _size(self, rows: int) -> tuple[int, int]:
@@ -261,7 +261,7 @@ class QuantizedWeight(Weight):
         return f"<QuantizedWeight {self._name!r} {self._scheme.name} {list(self._layout.shape)}>"
 
     def fill(self, weight: Tensor) -> None:
-        """Take the numbers that are nearest to a weight's elements."""
+        """Take the quantized values that are nearest to a weight's elements."""
         layout, axis = self._layout, self._layout.axis
         matrix = np.asarray(layout.matrix(astype(weight, dtypes.float32)))
         if not np.isfinite(matrix).all():
@@ -271,32 +271,32 @@ class QuantizedWeight(Weight):
         parts = [matrix[(slice(None),) * axis + (slice(at, at + group),)] for at in cuts]
         scales = [np.asarray(find_scale(part, axis=axis, dtype=self._scheme.dtype)) for part in parts]
         _, high = bounds(np.dtype(self._scheme.dtype) if not self._packs else dtypes.int4, symmetric=True)
-        numbers = [np.clip(np.rint(part / scale), -high, high).astype(np.int8) for part, scale in zip(parts, scales)]
+        quantized = [np.clip(np.rint(part / scale), -high, high).astype(np.int8) for part, scale in zip(parts, scales)]
         if parts:
             self.scale.assign(np.concatenate(scales, axis))
-            whole = np.concatenate(numbers, axis)
-            self.numbers.assign(self._packed(whole) if self._packs else whole)
+            whole = np.concatenate(quantized, axis)
+            self.quantized.assign(self._pack(whole) if self._packs else whole)
             if self.column_sums is not None:
                 self.column_sums.assign(whole.sum(axis, dtype=np.int32))
 
-    def _packed(self, numbers: np.ndarray) -> np.ndarray:
-        """Two numbers in a byte: the first half of them low, the second half high."""
+    def _pack(self, quantized: np.ndarray) -> np.ndarray:
+        """Two values in a byte: the first half of them low, the second half high."""
         axis, half = self._layout.axis, -(-self._layout.rows // 2)
-        low, high = np.split((numbers + _OFFSET).astype(np.uint8), [half], axis)
+        low, high = np.split((quantized + _OFFSET).astype(np.uint8), [half], axis)
         missing = [(0, low.shape[k] - high.shape[k]) for k in (0, 1)]
         packed: np.ndarray = low | (np.pad(high, missing) << 4)
         return packed
 
     def _halves(self, dtype: Any) -> tuple[Tensor, Tensor]:
-        """The numbers of a packed matrix: its first half, and the rest."""
+        """The quantized values of a packed matrix: its first half, and the rest."""
         layout = self._layout
-        low = astype(bitwise_and(self.numbers, np.uint8(15)), dtype) - _OFFSET
-        high = astype(bitwise_right_shift(self.numbers, np.uint8(4)), dtype) - _OFFSET
+        low = astype(bitwise_and(self.quantized, np.uint8(15)), dtype) - _OFFSET
+        high = astype(bitwise_right_shift(self.quantized, np.uint8(4)), dtype) - _OFFSET
         return low, slice_axis(high, layout.axis, 0, layout.rows // 2)
 
     def _matrix(self, dtype: Any) -> Tensor:
-        """The numbers, without their scales."""
-        return concat(self._halves(dtype), axis=self._layout.axis) if self._packs else astype(self.numbers, dtype)
+        """The quantized values, without their scales."""
+        return concat(self._halves(dtype), axis=self._layout.axis) if self._packs else astype(self.quantized, dtype)
 
     def _scales(self, dtype: Any) -> Tensor:
         """The scale of each number, or for each channel where it is one."""
@@ -328,8 +328,8 @@ class QuantizedWeight(Weight):
         if self.input_range is not None:
             if not self._sums_fit:
                 return super().product(x)
-            return layout.spread(self._product_of_numbers(rows))
-        parts = self._halves(x.dtype) if self._packs else (astype(self.numbers, x.dtype),)
+            return layout.spread(self._integer_product(rows))
+        parts = self._halves(x.dtype) if self._packs else (astype(self.quantized, x.dtype),)
         scales = self._scales(x.dtype)
         terms, at = [], 0
         for part in parts:
@@ -340,18 +340,18 @@ class QuantizedWeight(Weight):
         return layout.spread(out if self._groups > 1 else out * scales[0])
 
     def _floats(self, total: Tensor, zero_point: Tensor | None, scale: Tensor, dtype: Any) -> Tensor:
-        """What sums of products of numbers stand for."""
+        """What sums of products of quantized values stand for."""
         if zero_point is not None:
             total = total - zero_point * self.column_sums
         return astype(total, dtype) * (scale * astype(self.scale[0], dtype))
 
-    def _product_of_numbers(self, rows: Tensor) -> Tensor:
-        """Sums of products of numbers, in int32, times both scales.  The derivative is that of the floats."""
+    def _integer_product(self, rows: Tensor) -> Tensor:
+        """Sums of products of quantized values, in int32, times both scales.  The derivative is that of the floats."""
 
         def product(x: Tensor) -> Any:
             wide = dtypes.compute_dtype(x.dtype)
-            numbers, scale, zero_point = self.input_range.quantized(astype(x, wide))
-            total = matmul(numbers, self._matrix(dtypes.int8), sum_dtype=dtypes.int32)
+            quantized, scale, zero_point = self.input_range.quantized(astype(x, wide))
+            total = matmul(quantized, self._matrix(dtypes.int8), sum_dtype=dtypes.int32)
             return astype(self._floats(total, zero_point, scale, wide), x.dtype)
 
         def pullback(g: Tensor) -> Tensor:
@@ -370,15 +370,15 @@ class QuantizedWeight(Weight):
 
             wide = dtypes.compute_dtype(x.dtype)
 
-            def numbers(padded: Tensor) -> Tensor:
+            def quantize_input(padded: Tensor) -> Tensor:
                 return known.quantized(astype(padded, wide))[0]
 
             def finish(total: Tensor) -> Tensor:
                 return astype(self._floats(total, known.zero_point.value(), astype(known.scale, wide), wide), x.dtype)
 
             matrix = self._matrix(dtypes.int8)
-            return convolved_numbers(
-                stage, x, numbers, matrix, size, finish, strides, padding, data_format, dilations, axes, groups
+            return convolve_integers(
+                stage, x, quantize_input, matrix, size, finish, strides, padding, data_format, dilations, axes, groups
             )
 
         def pullback(g: Tensor) -> Any:
@@ -386,22 +386,22 @@ class QuantizedWeight(Weight):
 
         return _straight_through(convolution, pullback, x)
 
-    def rows(self, numbers: Tensor) -> Tensor:
+    def rows(self, indices: Tensor) -> Tensor:
         layout = self._layout
         if not layout.is_turned or len(layout.channels) != 1:
-            return super().rows(numbers)
-        seen = gather(self.numbers, numbers)
+            return super().rows(indices)
+        seen = gather(self.quantized, indices)
         if self._packs:
             low = astype(bitwise_and(seen, np.uint8(15)), self._dtype) - _OFFSET
             high = astype(bitwise_right_shift(seen, np.uint8(4)), self._dtype) - _OFFSET
             wide = concat([low, high[..., : layout.rows // 2]], axis=-1)
         else:
             wide = astype(seen, self._dtype)
-        scale = astype(gather(self.scale, numbers), self._dtype)
+        scale = astype(gather(self.scale, indices), self._dtype)
         if self._groups > 1:
             scale = repeat(scale, self._scheme.group_size, axis=-1)[..., : layout.rows]
         out = wide * scale
-        return reshape(out, (*numbers.shape, *layout.shape[1:]))
+        return reshape(out, (*indices.shape, *layout.shape[1:]))
 
 
 class FakeQuantizedWeight(Weight):
@@ -467,6 +467,6 @@ def convolve(stage: str, x: Tensor, weight: Variable | Weight, *geometry: Any) -
     return convolved(stage, x, weight, *geometry)
 
 
-def rows_of(weight: Variable | Weight, numbers: Tensor) -> Tensor:
+def rows_of(weight: Variable | Weight, indices: Tensor) -> Tensor:
     """The rows of a table of vectors."""
-    return weight.rows(numbers) if isinstance(weight, Weight) else gather(weight, numbers)
+    return weight.rows(indices) if isinstance(weight, Weight) else gather(weight, indices)

@@ -43,7 +43,7 @@ class Report:
 
     @property
     def bytes_after(self) -> int:
-        """The bytes of the numbers and scales that took their places."""
+        """The bytes of the quantized values and scales that took their places."""
         return sum(row[3] for row in self.rows)
 
     def __repr__(self) -> str:
@@ -97,7 +97,7 @@ def _weights(layer: Any) -> Iterator[tuple[str, Any, tuple[int, ...]]]:
 
 
 def _of_layer(scheme: Scheme, layer: Any) -> Scheme:
-    """The scheme for a layer: where its inputs cannot be numbers, weights alone are."""
+    """The scheme for a layer: where its inputs cannot be quantized, weights alone are."""
     if scheme.inputs in ("dynamic", "static") and not layer._quantizes_inputs:
         return Scheme(scheme.dtype, "float")
     return scheme
@@ -122,8 +122,10 @@ def _follow(model: Any, layer: Any, scheme: Scheme) -> None:
         one._follow(one._policy.quantized(scheme))
 
 
-def _settle(stage: str, model: Any, layers: list[tuple[str, Any]], scheme_of: Callable[[Any], Scheme]) -> Report:
-    """Put numbers in the places of weights, all or none."""
+def _replace_weights(
+    stage: str, model: Any, layers: list[tuple[str, Any]], scheme_of: Callable[[Any], Scheme]
+) -> Report:
+    """Put quantized weights in the places of weights, all or none."""
     rows, places = [], []
     for path, layer in layers:
         chosen = _of_layer(scheme_of(layer), layer)
@@ -131,16 +133,16 @@ def _settle(stage: str, model: Any, layers: list[tuple[str, Any]], scheme_of: Ca
             title = f"{path}.{attribute}" if path else attribute
             value = _plain_value(weight, stage, title)
             dtype = value.dtype
-            numbers = QuantizedWeight(chosen, weight.shape, channels, dtype, attribute)
+            quantized = QuantizedWeight(chosen, weight.shape, channels, dtype, attribute)
             if chosen.inputs == "static":
-                numbers.input_range = weight.input_range.settled(title)
-            numbers.fill(value)
-            rows.append((title, chosen.name, *_sizes(value, numbers), _error(value, numbers)))
-            places.append((layer, attribute, numbers, chosen))
+                quantized.input_range = weight.input_range.as_static(title)
+            quantized.fill(value)
+            rows.append((title, chosen.name, *_sizes(value, quantized), _error(value, quantized)))
+            places.append((layer, attribute, quantized, chosen))
     gone = []
-    for layer, attribute, numbers, chosen in places:
+    for layer, attribute, quantized, chosen in places:
         gone += _variables(getattr(layer, attribute))
-        setattr(layer, attribute, numbers)
+        setattr(layer, attribute, quantized)
         _follow(model, layer, chosen)
     for part in (model, *model.submodules):
         if getattr(part, "compiled", False):
@@ -148,15 +150,15 @@ def _settle(stage: str, model: Any, layers: list[tuple[str, Any]], scheme_of: Ca
     return Report(rows)
 
 
-def _sizes(value: Tensor, numbers: QuantizedWeight) -> tuple[int, int]:
-    held = sum(np.asarray(variable).nbytes for variable in numbers.variables)
+def _sizes(value: Tensor, quantized: QuantizedWeight) -> tuple[int, int]:
+    held = sum(np.asarray(variable).nbytes for variable in quantized.variables)
     return int(value.size) * value.dtype.itemsize, held
 
 
-def _error(value: Tensor, numbers: QuantizedWeight) -> float:
+def _error(value: Tensor, quantized: QuantizedWeight) -> float:
     before = np.asarray(value).astype(np.float64)
     whole = float(np.linalg.norm(before))
-    return float(np.linalg.norm(np.asarray(numbers._whole()) - before)) / whole if whole else 0.0
+    return float(np.linalg.norm(np.asarray(quantized._whole()) - before)) / whole if whole else 0.0
 
 
 def weights(model: Any, dtype: str = "int8", group_size: int | None = None, where: Choice | None = None) -> Report:
@@ -165,12 +167,12 @@ def weights(model: Any, dtype: str = "int8", group_size: int | None = None, wher
     Kernels and tables of vectors are held in 8 or 4 bits, with a scale for each channel or group.  They are converted
     where they are used, within the products of a compiled function: what decodes one token at a time reads a quarter,
     or an eighth, of the bytes.  Biases and normalizations stay as they are.  Weights are not trained any more;
-    gradients of inputs are those of the floats that the numbers stand for.
+    gradients of inputs are those of the dequantized floats.
 
     Args:
         model: a layer or model with weights.
         dtype: "int8" or "int4".
-        group_size: how many numbers of a channel share a scale; all by default.
+        group_size: how many values of a channel share a scale; all by default.
         where: ``where(path, layer)``, whether a layer is quantized.
 
     Returns:
@@ -190,7 +192,7 @@ def weights(model: Any, dtype: str = "int8", group_size: int | None = None, wher
         raise ArgumentError(stage, f"group_size is {group_size!r}. Expected a positive int, or None.")
     _check_dtype(stage, dtype)
     name = f"{dtype}_weights" if group_size is None else f"{dtype}_weights_{group_size}"
-    return _settle(stage, model, _layers(stage, model, where), lambda _: Scheme.parse(name))
+    return _replace_weights(stage, model, _layers(stage, model, where), lambda _: Scheme.parse(name))
 
 
 def dynamic(model: Any, dtype: str = "int8", where: Choice | None = None) -> Report:
@@ -218,7 +220,7 @@ def dynamic(model: Any, dtype: str = "int8", where: Choice | None = None) -> Rep
     """
     stage = "quantize.dynamic"
     _check_dtype(stage, dtype)
-    return _settle(stage, model, _layers(stage, model, where), lambda _: Scheme.parse(dtype))
+    return _replace_weights(stage, model, _layers(stage, model, where), lambda _: Scheme.parse(dtype))
 
 
 def by_name(model: Any, mode: str) -> Report:
@@ -226,7 +228,7 @@ def by_name(model: Any, mode: str) -> Report:
     scheme = Scheme.parse(mode)
     if scheme.inputs not in ("float", "dynamic"):
         raise ArgumentError("quantize", f"mode is {mode!r}. Use hf.quantize.static or prepare_training.")
-    return _settle("quantize", model, _layers("quantize", model, None), lambda _: scheme)
+    return _replace_weights("quantize", model, _layers("quantize", model, None), lambda _: scheme)
 
 
 def static(model: Any, samples: Any, dtype: str = "int8", where: Choice | None = None) -> Report:
@@ -269,7 +271,7 @@ def static(model: Any, samples: Any, dtype: str = "int8", where: Choice | None =
             count += 1
         if not count:
             raise ArgumentError(stage, "there are no samples. Expected at least one batch of inputs.")
-        return _settle(stage, model, layers, lambda _: scheme)
+        return _replace_weights(stage, model, layers, lambda _: scheme)
 
 
 @contextlib.contextmanager
@@ -298,7 +300,7 @@ def prepare_training(
     """Let a model be trained for quantization, in place: its weights and inputs are rounded as they will be.
 
     Gradients go through the rounding as if it were not there.  The ranges of inputs follow what layers are called with
-    while training.  ``convert`` then puts the numbers in the weights' places.
+    while training.  ``convert`` then puts quantized weights in their places.
 
     Source: Jacob et al., "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only
     Inference", 2018.
@@ -337,7 +339,7 @@ def prepare_training(
 
 
 def convert(model: Any) -> Report:
-    """Put numbers in the places of the weights that ``prepare_training`` let be trained.
+    """Put quantized weights in the places of those that ``prepare_training`` let be trained.
 
     Args:
         model: what was given to ``prepare_training``.
@@ -367,7 +369,7 @@ def convert(model: Any) -> Report:
         (_, first, _), *_ = _weights(layer)
         return Scheme(first._scheme.dtype, "float" if first.input_range is None else "static")
 
-    return _settle(stage, model, layers, scheme_of)
+    return _replace_weights(stage, model, layers, scheme_of)
 
 
 def build_quantized(layer: Any, scheme: Scheme) -> None:

@@ -71,6 +71,13 @@ def test_the_readme_fits_a_newcomer() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
 
 
+def test_the_picture_shows_the_table() -> None:
+    table = re.findall(r"±\d+% +(\d\.\d\d) (jax|torch|numpy)$", (ROOT / "README.md").read_text(encoding="utf-8"), re.M)
+    picture = re.findall(r">(\d\.\d\d) × (\w+)</text>", (ROOT / "docs" / "speed.svg").read_text(encoding="utf-8"))
+    names = {"jax": "JAX", "torch": "PyTorch", "numpy": "NumPy"}
+    assert len(picture) == 10 and picture == [(ratio, names[peer]) for ratio, peer in table]
+
+
 @pytest.mark.code
 @pytest.mark.every_case
 @pytest.mark.parametrize("page", PAGES, ids=named)

@@ -57,7 +57,7 @@ def test_the_gradient_goes_straight_through_inside_of_the_range(compiled: bool) 
     np.testing.assert_array_equal(found.numpy(), np.float32([0, 3, 3, 3, 3, 0]))
 
 
-def test_fake_quantization_of_narrow_floats_is_that_of_the_numbers() -> None:
+def test_fake_quantization_of_narrow_floats_is_that_of_quantized_values() -> None:
     x = hf.asarray(np.random.default_rng(0).normal(size=200), dtype="bfloat16")
     back = hf.quantize.dequantize(hf.quantize.quantize(x, 0.013), 0.013, dtype="bfloat16")
     np.testing.assert_array_equal(hf.quantize.fake_quantize(x, 0.013).numpy(), back.numpy())
