@@ -69,6 +69,7 @@ atleast_2d: hf.reshape(x, (1,) * (2 - x.ndim) + x.shape) of up to two axes
 atleast_3d: hf.reshape(x, x.shape + (1,) * (3 - x.ndim)) of two or three axes
 audio: numpy.fft and wave of Python; hf.summary.audio writes sounds
 autocast: hf.mixed_precision.set_global_policy("mixed_bfloat16")
+autodiff: hf.GradientTape() or hf.grad(f)
 autograd: hf.GradientTape() or hf.grad(f)
 autograph: hf.function, which takes Python's statements
 backend: hf itself; there is one backend
@@ -175,6 +176,7 @@ eval_shape: f.get_concrete_function(*specs) of an hf.function
 executing_eagerly: hf.config.functions_run_eagerly()
 experimental: hf itself; nothing is set apart as experimental but hf.summary.experimental
 export: hf.saved.save(f, path)
+export_onnx: hf.onnx.save(f, path)
 extract: hf.boolean_mask(x, condition)
 fabs: hf.abs(x)
 feature_column: hf.layers.CategoryEncoding and its kin
@@ -355,6 +357,7 @@ qr: hf.linalg.qr(x)
 quantization: hf.quantize
 quantize_dynamic: hf.quantize.dynamic(model)
 fake_quant_with_min_max_args: hf.quantize.fake_quantize(x, scale, zero_point)
+from_torch: hf.from_dlpack(tensor)
 r_: hf.concat([x, y], axis=0)
 radians: x * (hf.pi / 180)
 rand: hf.random.uniform(shape)
@@ -428,8 +431,10 @@ sort_complex: hf.sort(x) of real numbers
 space_to_batch: hf.reshape and hf.permute_dims
 space_to_depth: hf.reshape and hf.permute_dims
 spacing: hf.nextafter(hf.abs(x), hf.inf) - hf.abs(x)
+stats: hf.random for draws, hf.special.ndtr and its kin for distribution functions
 stop_gradients: hf.stop_gradient(x)
 str_: lists of Python, or elements of hf.data.Dataset; tensors hold numbers
+strategy: hf.distribute.MirroredStrategy()
 sub: hf.subtract(x, y)
 svd: hf.linalg.svd(x)
 swapaxes: hf.moveaxis(x, source, destination), or x.mT
@@ -443,6 +448,7 @@ tensor_split: hf.split(x, sizes, axis)
 test: pytest, with hf.debugging.assert_near(x, y)
 tf: import hybridflow.compat.tf as tf
 to: x.to_device(device)
+to_numpy: x.numpy()
 to_tensor: hf.asarray(values)
 topk: hf.top_k(x, k)
 tpu: the CPU or "gpu:0"; there is no code for TPUs
@@ -874,6 +880,12 @@ legacy: hf.optimizers itself
 lr_scheduler: hf.optimizers.schedules
 """
 
+_OF_INTERPOLATE = """
+BSpline: hf.interpolate.CubicSpline(x, y)
+interp1d: hf.interp(x, xp, fp)
+make_interp_spline: hf.interpolate.CubicSpline(x, y)
+"""
+
 _OF_LAYERS = """
 BatchNorm: hf.layers.BatchNormalization()
 BatchNorm2d: hf.layers.BatchNormalization()
@@ -943,6 +955,15 @@ is_numeric_tensor: hf.isdtype(x.dtype, "numeric")
 set_log_device_placement: f.explain(*args) of an hf.function
 """
 
+_OF_SPARSE = """
+CSRMatrix: hf.sparse.CSR
+SparseTensor: hf.sparse.COO
+coo_array: hf.sparse.from_dense(x)
+coo_matrix: hf.sparse.from_dense(x)
+csr_array: hf.sparse.from_dense(x), or hf.sparse.from_scipy(matrix)
+csr_matrix: hf.sparse.from_dense(x), or hf.sparse.from_scipy(matrix)
+"""
+
 _OF_TREE = """
 map_structure: hf.tree.map(f, tree)
 reduce: functools.reduce(f, hf.tree.leaves(tree))
@@ -965,6 +986,7 @@ OF_ROOM = {
     "data": _table(_OF_DATA),
     "debugging": _table(_OF_DEBUGGING),
     "distribute": _table(_OF_DISTRIBUTE),
+    "interpolate": _table(_OF_INTERPOLATE),
     "layers": _table(_OF_LAYERS),
     "linalg": _table(_OF_LINALG),
     "losses": _table(_OF_LOSSES),
@@ -973,6 +995,7 @@ OF_ROOM = {
     "nn": _table(_OF_NN),
     "optimizers": _table(_OF_OPTIMIZERS),
     "random": _table(_OF_RANDOM),
+    "sparse": _table(_OF_SPARSE),
     "tree": _table(_OF_TREE),
 }
 
