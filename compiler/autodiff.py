@@ -30,7 +30,7 @@ class Record(NamedTuple):
 
     A ``vjp`` takes None for an output that has no cotangent, and returns one cotangent (or None) per input.  One with
     ``accumulates`` true stands for several operations: it also takes, as ``so_far=``, what has come together for each
-    input (or None), and returns totals, so that they are added up in the order in which single operations would be.
+    input (or None), and returns totals.  They are added up in the order in which single operations would be.
     """
 
     op: Any

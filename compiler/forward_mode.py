@@ -1,7 +1,7 @@
 """Forward-mode differentiation: tangents (directional derivatives) of what operations make, from those of their inputs.
 
 An op's tangent comes from its ``vjp``, which is linear in the cotangent.  Where element i of the result depends on
-element i of each input alone, a cotangent and a tangent are multiplied by one and the same number, so the ``vjp``
+element i of each input alone, a cotangent and a tangent are multiplied by one and the same number.  So the ``vjp``
 applied to a tangent is the tangent, with zeros shielded from poles as in reverse mode.  Everything else is transposed:
 the ``vjp`` is written down for a cotangent that nobody needs to know, and differentiated backwards by it.  An op may
 say otherwise (``OpDef.jvp``).

@@ -152,7 +152,7 @@ def writing_to(path: Any) -> Iterator[None]:
 
 
 def of_arguments(error: BaseException, function: Callable[..., Any]) -> BaseException:
-    """What a function raises: the error, or for what Python or NumPy themselves say of its arguments (that one is no
+    """What a function raises: the error; or, for what Python or NumPy themselves say of its arguments (that one is no
     number, cannot be iterated over, is missing) an error of ours that says the same.
 
     Errors of code of the user's that was called stay as they are, and so do those that are no arguments' fault.

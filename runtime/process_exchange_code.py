@@ -365,8 +365,8 @@ def _sum(module: Module) -> None:
     """i64 sum(group, record, source, target, polls): the root of the tree over the nodes of all.
 
     Where there is much, each process finishes the tree for its share of the elements, and hands the sums out.  This
-    goes piece by piece: a round carries the nodes of a piece and the sums of the piece before, so that there is one
-    round more than there are pieces, and that what is written is read while it is in the cache."""
+    goes piece by piece: a round carries the nodes of a piece and the sums of the piece before, so there is one round
+    more than there are pieces.  What is written is read while it is in the cache."""
     f = _function(module, "sum", I64, PTR, PTR, PTR, PTR, I64)
     group, record, source, target, polls = f.args
     rank, processes, count = _group(f, group, RANK), _group(f, group, SIZE), _record(f, record, COUNT)

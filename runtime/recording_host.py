@@ -70,8 +70,8 @@ def _parallel_for() -> int:
 
 
 def _build() -> str:
-    """void parallel_for(ptr host, ptr task, ptr args, i64 units, i64 grain, i64 least, i64 work), which runs pieces
-    of the task by way of void piece(ptr words, i64 begin, i64 end, i64 thread)."""
+    """void parallel_for(ptr host, ptr task, ptr args, i64 units, i64 grain, i64 least, i64 work), runs pieces of the
+    task by way of: void piece(ptr words, i64 begin, i64 end, i64 thread)."""
     module = Module()
     piece = module.function(_PIECE, VOID, PTR, I64, I64, I64)
     _write_piece(piece)

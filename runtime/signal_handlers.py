@@ -1,7 +1,7 @@
 """Handlers of signals run in the middle of whatever the main thread does, and are no part of it.
 
 While something goes on there that notes what is done (a trace, a transaction), each handler in Python stands behind an
-``_Aside``, which runs it in a context from before, with the states of the thread as in a new one.  A handler that is
+``_Aside``.  That runs it in a context from before, with the states of the thread as in a new one.  A handler that is
 left behind one, because an interrupt came as the block was left, does what it always did.
 """
 

@@ -63,7 +63,7 @@ class Job(Generic[T]):
 
     def _steps(self) -> Iterator[None]:
         """A generator, as its caller begins it: a thread that begins has the number of the one which made it, for a
-        moment, so what is set for that one meets it right at its beginning, here within the block."""
+        moment.  So what is set for that one meets it right at its beginning, here within the block."""
         try:
             _jobs.add(self)  # before there is a thread: a child of a fork may be without it
             yield

@@ -10,7 +10,7 @@ from hybridflow.compiler.ir.extents import Extent, never_negative
 def is_permutation(position: IndexExpr, space: Space) -> bool:
     """Whether the loops of ``space`` are sure to reach, at ``position``, each of as many elements as they have turns.
 
-    That is so where the counters are taken apart into digits, of which none is left out, and the digits put together
+    That is so where the counters are taken apart into digits, of which none is left out.  The digits are put together
     again as those of a number, in any order and each counted up or down: what transposes, reshapes and reverses do.
     """
     parts: dict[LoopVar, list[tuple[int, Extent]]] = {var: [] for var in space.vars if var.extent != 1}

@@ -179,9 +179,9 @@ def parameter(type: TensorType, name: str, role: Role = Role.ARGUMENT, where: st
 @dataclass(frozen=True, eq=False)
 class Graph:
     """``nodes`` holds every non-parameter node, each after its inputs.  ``outputs`` and the values of ``updates``
-    (input position -> final value of that STATE input, or what may take the place of that ARGUMENT) may be any node,
-    parameters and repeats included.  ``conditions`` are extents that are 0 or more in every call: what a program that
-    goes elsewhere takes for granted, and whoever calls it checks."""
+    (input position -> its last STATE, or what may replace that ARGUMENT) may be any node, parameters and repeats
+    included.  ``conditions`` are extents that are 0 or more in every call: what a program that goes elsewhere takes for
+    granted, and whoever calls it checks."""
 
     name: str
     inputs: tuple[Node, ...]

@@ -1,9 +1,9 @@
 """Clustering: which nodes share a kernel.
 
-Nodes are taken in program order.  Each joins the cluster of its producers when that cluster's loops visit the
-elements that the node needs in the same order (compared as index expressions, so reshapes cost nothing and a row's
-statistic may be used again across its row), else it opens a cluster.  Two clusters of one space merge when a node
-needs both.
+Nodes are taken in program order.  Each joins the cluster of its producers when that cluster's loops visit the elements
+that the node needs in the same order.  Else it opens a cluster. Orders are compared as index expressions: reshapes cost
+nothing, and a row's statistic may be used again across its row.  Two clusters of one space merge when a node needs
+both.
 """
 
 from __future__ import annotations

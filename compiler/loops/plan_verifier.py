@@ -34,7 +34,7 @@ def check_fusion(graph: Graph, fusion: Fusion) -> None:
 
 
 def check_plan(graph: Graph, fusion: Fusion, plan: Plan) -> None:
-    """Raise CompileError unless the plan runs every kernel, each after those that it needs, gives a place to all that
+    """Raise CompileError unless the plan runs every kernel, each after those that it needs; gives a place to all that
     they read and write, and fills every output and every updated state."""
     if len(plan.kernels) != len(fusion.kernels) or set(plan.kernels) != set(fusion.kernels):
         lost = [k for k in fusion.kernels if k not in plan.kernels]

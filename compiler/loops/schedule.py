@@ -104,15 +104,14 @@ class TransposedReads:
 class Schedule:
     """``parallel`` are the loops whose turns, as one row-major range of units, may be cut at multiples of ``grain`` and
     run in any order.  ``lanes`` are the elements of a vector, ``vectors`` those that a turn of the inner loop handles.
-    ``tile`` are the columns whose accumulators are kept together, ``terms`` those of a column that a turn folds where
-    that is all it does, ``runs`` the groups of terms of a few columns that are folded at once, ``piece`` the elements
-    of a row, or the terms of a column, that make a partial result.
-    ``lane`` is the loop along which vectors run across the loop ``inner``, ``interleaving`` the rows of a join.
-    ``flat`` are vectors of neighbours in memory, whichever turns of the inner loop these belong to.
-    ``sequential`` is how a single thread of a CPU does the same where others work in pieces: it has no use for these.
-    On a GPU units are not cut: each has ``grain`` turns of the last parallel loop, and a ``team`` of threads runs it,
-    most often just one; a larger one is a warp, or a block of several.  ``finish`` is the team that puts the pieces of
-    a row together."""
+    ``tile`` are the columns whose accumulators are kept together; ``terms`` those of a column that an iteration folds
+    where that is all it does; ``runs`` the groups of terms of a few columns that are folded at once; ``piece`` the
+    elements of a row, or the terms of a column, that make a partial result. ``lane`` is the loop along which vectors
+    run across the loop ``inner``, ``interleaving`` the rows of a join. ``flat`` are vectors of neighbours in memory,
+    whichever turns of the inner loop these belong to. ``sequential`` is how a single thread of a CPU does the same
+    where others work in pieces: it has no use for these. On a GPU units are not cut: each has ``grain`` turns of the
+    last parallel loop, and a ``team`` of threads runs it, most often just one; a larger one is a warp, or a block of
+    several.  ``finish`` is the team that puts the pieces of a row together."""
 
     form: Form
     lanes: int
@@ -496,8 +495,8 @@ def _as_good_along(
 
 
 def _strides(reads: Accesses, inner: LoopVar, lane: LoopVar, apart: int) -> list[IndexExpr]:
-    """Positions with gaps along the lane, more than ``apart`` elements from one to the next, but for those that the
-    inner loop fills, or that are looked up anyway, each in rows that are no whole vectors."""
+    """Positions with gaps along the lane, more than ``apart`` elements from one to the next; but for those that the
+    inner loop fills, or that are looked up anyway; each in rows that are no whole vectors."""
     count = static_size((inner.extent,))
 
     def gap(ix: IndexExpr) -> bool:

@@ -4,8 +4,8 @@ Values at infinities, NaN and signed zeros are those of Annex G of C99, which Nu
 of a zero says which side is meant.  Where Annex G leaves a sign open, it is that of the formula here.
 
 What is moderate is computed as it stands in textbooks, but for what cancels or overflows: logarithms near the unit
-circle have their argument in twice the precision, products with an exponential that overflows are made in two steps,
-and inverse functions are Kahan's ("Branch cuts for complex elementary functions", 1987).
+circle have their argument in twice the precision; products with an exponential that overflows are made in two steps;
+inverse functions are Kahan's ("Branch cuts for complex elementary functions", 1987).
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ branch or body.
 What a callback may do, nobody knows: it happens once each time it is come to, in the tokens' order; not if a check that
 stands above it in the program fails, and even if one below it does.  An error in Python ends the program like a check.
 
-Their derivatives are sub-graphs again.  That of ``cond`` is a ``cond`` over the branches' derivatives, each of which
+Their derivatives are sub-graphs again.  That of ``cond`` is a ``cond`` over the branches' derivatives.  Each of them
 computes what it needs of the forward branch anew or takes it as one of the forward ``cond``'s further results.  That of
 ``scan`` is a ``scan`` in reverse: what an iteration's derivative needs of the forward iteration leaves the forward scan
 as further stacked results and enters the backward scan as stacked operands; cotangents are carries, and those of

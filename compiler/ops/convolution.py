@@ -6,9 +6,9 @@ Arrays have their channels in two axes, groups and the channels of a group:
     f [*k, c, g, o]    filters
     y [n, *p, g, o]    what is seen at each of ``p`` places
 
-Element i of a window at place j lies at ``j * step + i * dilation - low`` of an axis of x in which ``interior`` zeros
-were put between neighbours; outside of it, up to ``high`` behind its end, everything is zero.  These zeros are factors
-like all others: times infinity they make NaN.  At positions between neighbours, and those in line with them outside,
+Element i of a window at place j lies at ``j * step + i * dilation - low`` of an axis of x, with ``interior`` zeros
+between neighbours; outside of it, up to ``high`` behind its end, everything is zero.  These zeros are factors like all
+others: times infinity they make NaN.  At positions between neighbours, and those in line with them outside,
 ``convolve`` multiplies nothing.  ``low`` and ``high`` may be negative, which cuts elements off.
 
 The derivatives of the three are made of the same two ops, to any order.

@@ -1,12 +1,12 @@
 """The orders of folds, products, scans and scatters: part of what the ops mean, written down once.
 
 A float sum depends on the order of its terms, so the bits of a result are those of one stated order: it follows from
-the op, its attributes and the shapes, and from nothing else (no vector width, no threads, nothing that was fused).
-The constants here are the only ones; the functions are the twins in NumPy of what the code generator emits, operation
-by operation in the dtype of the states, and every compiled result has their bits, but for the payloads of NaNs.
+the op, its attributes and the shapes, and from nothing else (no vector width, no threads, nothing that was fused). The
+constants here are the only ones; the functions are the references in NumPy of what the code generator emits, operation
+by operation in the dtype of the states.  Every compiled result has their bits, but for the payloads of NaNs.
 
 **Folds** (reductions).  Axes of one element play no part.  Of the others, the maximal group of trailing axes that are
-all reduced is one run of R elements, and the remaining reduced axes are, in row-major order, an outer sequence of such
+all reduced is one run of R elements.  The remaining reduced axes are, in row-major order, an outer sequence of such
 runs (of elements, where the last axis is kept).  A run folds in superchunks of SUPERCHUNK elements, of chunks of CHUNK,
 of LANES lanes: lane l of a chunk folds elements l, l + LANES, ...; the lanes of the chunks fold into those of the
 superchunk; these fold by halving, lane l with lane l + 32, then + 16, ... + 1; and the superchunks fold one after the
@@ -17,9 +17,8 @@ into the total.
 the blocks' sums are added one after the other.  bfloat16 factors whose sums are float32 go in runs of RUN k, as x86's
 tile registers take them (``tdpbf16ps``): in each the terms of even k and those of odd k are summed apart, from 0, one
 after the other, each by an fma; the sum of both is added to that of the block; and denormal factors and sums (up to
-those of a block, before they are added up) are zeros.
-A product of one row or one column that goes by ``lanes`` is the sum, in the order of a row reduction, of the rounded
-products of its elements, in the dtype of the sums.
+those of a block, before they are added up) are zeros. A product of one row or one column that goes by ``lanes`` is a
+sum in the order of a row reduction: of the rounded products of its elements, in the dtype of the sums.
 
 **Convolutions.**  The sum over what a window sees goes as those of products do, by blocks of k through the elements of
 the window and then the channels of the group, in row-major order; those of a filter's derivative through the images and

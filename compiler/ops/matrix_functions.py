@@ -1,9 +1,9 @@
 """Functions of matrices in NumPy: the exponential, the principal square root and the principal logarithm.
 
 Square root and logarithm are computed in float64, those of complex matrices in complex128.  A matrix is computed by its
-eigenvalues where its eigenvectors stand apart, as those of a symmetric one do, and else by iterations of products and
-inverses (Higham, "Functions of Matrices", 2008, chapters 6 and 11).  What is not finite gives NaN; a matrix without a
-real principal root or logarithm is a LinAlgError.
+eigenvalues where its eigenvectors stand apart, as those of a symmetric one do.  Else it is by iterations of products
+and inverses (Higham, "Functions of Matrices", 2008, chapters 6 and 11).  What is not finite gives NaN; a matrix without
+a real principal root or logarithm is a LinAlgError.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _is_symmetric(a: np.ndarray) -> bool:
 
 
 def _by_eigenvectors(a: np.ndarray, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray | None:
-    """A function of a matrix by its eigenvalues, None where eigenvectors are too near each other for that, or where an
+    """A function of a matrix by its eigenvalues.  None where eigenvectors are too near each other for that, or where an
     eigenvalue is 0, or of a real matrix real and not positive."""
     values, vectors = np.linalg.eig(a)
     is_complex = np.iscomplexobj(a)

@@ -1,8 +1,8 @@
 """The tree by which the values of replicas are added up: left-complete and binary, a function of their number alone.
 
-The node over the replicas [low, high) combines those over [low, middle) and [middle, high), where ``middle`` is as far
+The node over the replicas [low, high) combines those over [low, middle) and [middle, high).  There ``middle`` is as far
 from ``low`` as the largest power of two below ``high - low``.  A run of neighbouring replicas consists of few whole
-nodes, so whoever has a run can combine them, and the nodes of all runs make the same total whatever the runs are.
+nodes, so whoever has a run can combine them.  The nodes of all runs make the same total whatever the runs are.
 """
 
 from __future__ import annotations

@@ -2,13 +2,13 @@
 
 Element i has blocks of random words of its own: those of the state's counter plus i, whose high half counts the tries
 from 1 on (``random_bits`` has 0 there).  So what an element is follows from the state and its own parameters alone,
-whatever else is drawn beside it, and vectors go on trying until all of their lanes are done.  A draw of n elements
-moves the counter on by n.
+whatever else is drawn beside it.  Vectors go on trying until all of their lanes are done.  A draw of n elements moves
+the counter on by n.
 
 Gamma: Marsaglia and Tsang, A simple method for generating gamma variables (2000).  Poisson: inversion below 10, above
 PTRS (Hörmann, The transformed rejection method for generating Poisson random variables, 1993).  Binomial: inversion,
-and BTRS (Hörmann, The generation of binomial random variates, 1993).  Their probabilities are taken as deviances, which
-are exact to some ulp where differences of logarithms of factorials have no digit left (Loader, Fast and accurate
+and BTRS (Hörmann, The generation of binomial random variates, 1993).  Their probabilities are taken as deviances.
+These are exact to some ulp where differences of logarithms of factorials have no digit left (Loader, Fast and accurate
 computation of binomial probabilities, 2000).  Hypergeometric: HRUA (Stadlober, The ratio of uniforms approach for
 generating discrete random variates, 1990).  Von Mises: Best and Fisher, Efficient simulation of the von Mises
 distribution (1979).

@@ -16,7 +16,7 @@ above becomes fma(-a[i, k], x[k], y[i]).  Of the inverse the right-hand sides ar
 **Cholesky.**  d = sqrt(a[k, k]), l[i, k] = a[i, k] / d, then a[i, j] becomes fma(-l[i, k], l[j, k], a[i, j]).
 
 A matrix for which something is not finite or not positive that should be, or whose determinant is not a normal number,
-is LAPACK's (``irregular`` says which), and so are its errors.
+is LAPACK's (``irregular``).  So are its errors.
 """
 
 from __future__ import annotations

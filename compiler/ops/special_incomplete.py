@@ -132,8 +132,10 @@ def _gamma_series(e: Emit, going: Value, a: Dual, x: Value) -> Dual:
 
 
 def _gamma_fraction(e: Emit, going: Value, a: Dual, x: Value) -> Dual:
-    """1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / ...)), by the recurrence of its numerators and
-    denominators: after some steps the last denominator is one again (Abramowitz and Stegun 3.10.1)."""
+    """The continued fraction 1 / (x + 1 - a - (1 - a) / (x + 3 - a - 2 (2 - a) / ...)).
+
+    It is found by the recurrence of its numerators and denominators: after some steps the last denominator is one again
+    (Abramowitz and Stegun 3.10.1)."""
     one = Dual(e.const(1.0, x.dtype, x.width))
     scale = e.div(1.0, _power_of_two_below(e, clamp_above(e, clamp_below(e, x, 1.0), 1e300)))
     twice = e.mul(scale, 2.0)

@@ -1,9 +1,9 @@
 """Look-ups at places that lie evenly: they are views.
 
-``x[i[:, None] * 160 + j]`` with two ranges reads frames of a signal.  Where the places that are looked up are known to
-be ``start + step * i + ...`` in the positions i along the axes of the indices, and none lies outside, no index has to
-be made, looked at, or gathered with: what is read is a slice, or windows of one, some axes of which are turned round
-or repeated.
+``x[i[:, None] * 160 + j]`` with two ranges reads frames of a signal.  The places that are looked up may be known to be
+``start + step * i + ...`` in the positions i along the axes of the indices.  Where none lies outside, no index has to
+be made, looked at, or gathered with: what is read is a slice, or windows of one, some axes of which are turned round or
+repeated.
 """
 
 from __future__ import annotations

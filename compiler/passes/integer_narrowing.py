@@ -1,9 +1,9 @@
 """Integer arithmetic in the fewest bits that hold it: a register has four times as many bytes as numbers of 32 bits.
 
-An op on integers that were converted from narrower ones, or are known, is computed in the narrowest dtype that has all
-numbers which its inputs and its exact result can be (``ops/value_ranges.py``): its bits are those of the wider one.
-That is done where all that reads it goes on in as few bits: what lies in memory with its full width, or is needed so,
-would be narrowed and widened again.
+An op on integers that were converted from narrower ones, or are known, is computed in the narrowest dtype that holds
+its inputs and its exact result (``ops/value_ranges.py``): its bits are those of the wider one. That is done where all
+that reads it goes on in as few bits: what lies in memory with its full width, or is needed so, would be narrowed and
+widened again.
 """
 
 from __future__ import annotations

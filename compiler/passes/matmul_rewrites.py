@@ -52,8 +52,8 @@ def small_k_to_reductions(graph: Graph) -> Graph:
     weighted, the coordinates of each point.
 
     Where each sum has a handful of terms a kernel for products has nothing to reuse, and does more between sums than
-    for them.  A fold is one more op of the loops around it, which run across many sums at once, with what the factors
-    are made of and what becomes of the results.  Products by lanes are summed in the order of a fold
+    for them.  A fold is one more op of the loops around it, with what the factors are made of and what becomes of the
+    results.  They run across many sums at once.  Products by lanes are summed in the order of a fold
     (``ops/evaluation_order.py``), so the bits are the same.
     """
     return rewrite(graph, _as_reduction)

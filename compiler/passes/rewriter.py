@@ -27,8 +27,8 @@ def rewrite(graph: Graph, rule: Rule) -> Graph:
     The rule sees nodes whose inputs have been replaced already.  New nodes carry the user's line of the node that
     they replace.  What a replacement leaves without readers stays for dead-code elimination.
 
-    A node that a replacement makes equal to an earlier one becomes that one at once, so that what two long chains have
-    in common is found in a single walk, not one link of them in each.
+    A node that a replacement makes equal to an earlier one becomes that one at once.  So what two long chains have in
+    common is found in a single walk, not one link of them in each.
     """
     builder = _Interning()
     new: dict[Node, Node] = {}

@@ -2,7 +2,7 @@
 
 What a chain of views does is a map from positions of its result to positions of the array beneath it, composed of the
 ops' own element rules.  Where each axis beneath runs along one axis of the result (or stands still), the chain is
-written anew in its normal form, which leaves out every link that does nothing:
+written anew in its normal form.  That leaves out every link that does nothing:
 
     slice  ->  reverse  ->  reshape (drops axes of one element)  ->  transpose  ->  broadcast
 

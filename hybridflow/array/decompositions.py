@@ -2,10 +2,10 @@
 
 Matrices are the last two axes, with stacks of them in front.  Everything is computed by NumPy's LAPACK, in compiled
 functions too, which so have the same bits; on a GPU it raises.  But ``solve``, ``inv``, ``det`` and ``cholesky`` of
-matrices with up to 16 rows (and right-hand sides) are native code, which has many matrices side by side in a vector
-and the same bits on every machine; what LAPACK says of a matrix that is singular, not positive definite or not
-finite holds there as well.  Integers become float32; float16 and bfloat16 are
-computed in float32 and rounded.  Gradients flow through all of it but ``matrix_rank`` and signs.
+matrices with up to 16 rows (and right-hand sides) are native code.  That has many matrices side by side in a vector and
+the same bits on every machine; what LAPACK says of a matrix that is singular, not positive definite or not finite holds
+there as well.  Integers become float32; float16 and bfloat16 are computed in float32 and rounded.  Gradients flow
+through all of it but ``matrix_rank`` and signs.
 
 Errors: ShapeError for an input that is not a matrix, or not square where it must be; ``errors.LinAlgError``, which is
 NumPy's too, where a matrix has no inverse or no such decomposition.

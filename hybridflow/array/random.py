@@ -1,7 +1,7 @@
 """Random numbers from a counter: one seed gives the same numbers eagerly, traced, and on every device.
 
 A ``Generator`` holds (seed, counter) in a Variable.  A draw of n 32-bit words takes them from Philox-4x32-10 at the
-counter and moves it on by ceil(n / 4), so a traced function continues the stream just as eager code does.  The
+counter and moves it on by ceil(n / 4).  So a traced function continues the stream just as eager code does.  The
 functions of this module draw from one global generator, which starts from the operating system's entropy until
 ``set_seed``.
 """

@@ -111,9 +111,9 @@ RecordPosition = int | RowIndices | None
 
 
 class Pass(native_tape.BackwardPass):
-    """What stands for a backward pass: ``program``, None where there is nothing to compute, and for each group of
-    wanted values ``places``, where its sum is among the results, None where no seeded value depends on it; of a sum of
-    rows, where these are.
+    """What stands for a backward pass: ``program``, None where there is nothing to compute; for each group of wanted
+    values ``places``, where its sum is among the results, None where no seeded value depends on it; of a sum of rows,
+    where these are.
 
     ``times`` is how often it was walked, as long as nobody has tried to compile it; ``places`` are None until then, and
     where there can be no program.  What was called is kept alive: its key holds the addresses.

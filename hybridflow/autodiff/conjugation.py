@@ -1,8 +1,8 @@
 """Which of two conjugates a gradient of complex numbers is.
 
-Rules have cotangents g of which Re(g dz) is the change of the target, so that what is differentiable as a complex
-function has a product for a rule, as real functions have.  What users give and get is the conjugate of that, as in
-TensorFlow: the direction dL/dx + i dL/dy in which a real target grows.
+Rules have cotangents g of which Re(g dz) is the change of the target.  So what is differentiable as a complex function
+has a product for a rule, as real functions have.  What users give and get is the conjugate of that, as in TensorFlow:
+the direction dL/dx + i dL/dy in which a real target grows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A call of a function is a transaction: when it raises, every variable has the value that it had before.
 
 Compiled programs see to that themselves: they let no new value be seen until every check has passed.  What is written
-in Python meanwhile (a body that runs eagerly, the initial values of variables that a trace makes) is noted here, and
+in Python meanwhile (a body that runs eagerly, the initial values of variables that a trace makes) is noted here.  It is
 taken back when the outermost call raises.
 """
 

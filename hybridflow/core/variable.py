@@ -119,7 +119,7 @@ class Variable(Operators):
         self._makers = ()
 
     def _rule(self, regularizer: object, constraint: object, narrows: bool = False) -> Variable:
-        """Say once, before anyone else has the variable, what the loss adds for it, what updates make it satisfy, and
+        """Say once, before anyone else has the variable, what the loss adds for it, and what updates make it satisfy;
         whether layers with mixed precision compute with it in their dtype.  Returns the variable."""
         self._regularizer, self._constraint, self._narrows = regularizer, constraint, narrows
         return self

@@ -1,7 +1,7 @@
 """Datasets of what files hold: lines, records, NumPy's arrays.
 
-A *reader* gives the elements of one file, each with the byte at which the next one begins, so that a state is the
-number of a file and a place in it.
+A *reader* gives the elements of one file, each with the byte at which the next one begins.  So a state is the number of
+a file and a place in it.
 """
 
 from __future__ import annotations

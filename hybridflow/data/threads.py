@@ -161,8 +161,8 @@ class PrefetchRun(OneSource):
 class _Maker:
     """What the thread of a prefetching run does, and all that it holds.
 
-    Elements that take less time than handing them over does, however little that be, it leaves to the thread that
-    wants them after ``patience`` of them, where that thread may as well make them.
+    Elements that take less time than handing them over does, however little that be, it leaves to the thread that wants
+    them, after ``patience`` of them.  That thread may as well make them.
     """
 
     def __init__(

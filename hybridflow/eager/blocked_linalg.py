@@ -181,8 +181,8 @@ class Steps:
     def reflect(self, a: np.ndarray, tau: np.ndarray, c: np.ndarray, transposed: bool) -> None:
         """c becomes the product of several reflections with it, or that of the ``transposed`` ones.
 
-        The product of reflections is I - V T V^T, where the inverse of T has the factors' inverses on its diagonal and
-        above it the products of vectors (Joffrain and others, "Accumulating Householder transformations", 2006).
+        The product of reflections is I - V T V^T.  The inverse of T has the factors' inverses on its diagonal and above
+        it the products of vectors (Joffrain and others, "Accumulating Householder transformations", 2006).
         """
         k, n = a.shape[1], c.shape[1]
         if not n:

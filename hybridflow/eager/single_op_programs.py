@@ -1,7 +1,7 @@
 """One op as a compiled program that serves every shape: how eager operations run.
 
-The arrays are first brought to a normal form in which only a few extents remain (an elementwise op sees one axis, a
-reduction sees alternating kept and reduced axes, an op along an axis sees what is before, along and behind it); those
+The arrays are first brought to a normal form in which only a few extents remain: an elementwise op sees one axis, a
+reduction sees alternating kept and reduced axes, an op along an axis sees what is before, along and behind it; those
 extents are symbolic, so a program is compiled once for an op, its dtypes and its attributes, and kept on disk.  The
 pipeline is the one that compiles functions, which is why eager and compiled results have the same bits.
 """

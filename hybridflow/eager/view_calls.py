@@ -1,7 +1,7 @@
 """Native calls that compute nothing: their results are tensors over memory that is there.
 
-Where the result of a function lies in the memory of its arguments (a reshape, a transpose, the parts of a split), or
-was made of numbers alone, it is the same view at each call of that form; nothing needs to be traced to know it.
+The result of a function may lie in the memory of its arguments (a reshape, a transpose, the parts of a split), or be
+made of numbers alone.  Then it is the same view at each call of that form; nothing needs to be traced to know it.
 """
 
 from __future__ import annotations

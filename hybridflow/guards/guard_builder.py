@@ -136,8 +136,8 @@ class GuardBuilder:
             active.recording = before
 
     def called(self, function: Any, text: str) -> Callable[..., Any]:
-        """What code of ours calls in the place of a function, method or object, so that, if it is the user's, what it
-        reads is recorded, from what it belongs to on: no step leads there."""
+        """What code of ours calls in the place of a function, method or object.  If it is the user's, what it reads is
+        recorded, from what it belongs to on: no step leads there."""
         kind = type(function)
         python = function.__func__ if kind is types.MethodType else function
         if kind is not types.FunctionType and kind is not types.MethodType:

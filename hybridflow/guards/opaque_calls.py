@@ -61,8 +61,8 @@ def unknown(recording: GuardBuilder, f: Any) -> Any:
 
 
 def _check_conditional(f: object, module: str, calls: str) -> None:
-    """Raise ConcretizationError for what changes a state of the process, or of a generator, that eager code would leave
-    alone where the condition does not hold, and would change at each iteration."""
+    """Raise ConcretizationError for what changes a state of the process or of a generator.  That is one that eager code
+    would leave alone where the condition does not hold, and would change at each iteration."""
     modules = module, type(getattr(f, "__self__", None)).__module__
     if module == "_warnings" or any(m.startswith("numpy.random") or m in ("random", "_random") for m in modules):
         fix = "Call it outside of that block" + ("." if module == "_warnings" else ", or use hf.random.")

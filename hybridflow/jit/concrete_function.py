@@ -61,7 +61,7 @@ class ConcreteFunction:
     ``graph`` is what was traced; ``variables`` are those it reads or assigns; ``plan`` says where each leaf of the
     result comes from, and ``results`` how they are nested; ``setting`` sets attributes, where the body does: then the
     results are what it takes.  ``donation`` is what calls give up, None if nothing.  ``conditions`` are extents that
-    are 0 or more in all calls that it serves, ``aliases`` says when it matters which arguments are one tensor, and
+    are 0 or more in all calls that it serves; ``aliases`` says when it matters which arguments are one tensor, and
     ``holds_objects`` whether it keeps objects of the user's alive: results that are not tensors, custom gradients.
     ``trace_ms`` and ``compile_ms`` are what it cost to make.
     """

@@ -30,8 +30,8 @@ _MOST = 64  # families of one function that are remembered
 
 
 class _Family:
-    """``known`` are the leaves of its keys as they were where they did not vary yet, ``open`` the places that vary,
-    and ``pinned`` those among them that stay known, with the reason."""
+    """``known`` are the leaves of its keys as they were where they did not vary yet; ``open`` the places that vary, and
+    ``pinned`` those among them that stay known, with the reason."""
 
     __slots__ = ("is_pinned", "known", "open", "pinned")
 

@@ -168,7 +168,7 @@ class NumbersWantedError(Exception):
 
 
 class RaisedError(Exception):
-    """The code that is traced raised an ``error`` of its own behind effects and checks that no program will run now, or
+    """The code that is traced raised an ``error`` of its own behind effects and checks that no program will run now; or
     with values in it that are not known while tracing: only a run of the code itself says what a call raises.
     ``reason`` is what it had done to objects that outlive the call, which they do not show any more."""
 

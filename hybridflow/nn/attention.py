@@ -1,8 +1,8 @@
 """Attention of queries to keys and values, with PyTorch's names and arguments.
 
-It is a composition of primitives, in two products with one kernel along the rows between them: the powers of the
-scores meet the values before they are divided by their sums, so that the division is one of results and not of scores,
-and so that the derivative of the sums is read off the results too.
+It is a composition of primitives, in two products with one kernel along the rows between them: the powers of the scores
+meet the values before they are divided by their sums, so that the division is one of results and not of scores.  So the
+derivative of the sums is read off the results too.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def _tried(
 
 def small_variants(concrete: ConcreteFunction, key: Key) -> Iterator[ConcreteFunction]:
     """What answers calls of a key with small extents.  Where one trace does not for all of the open ones, it is of
-    extents for which what follows from them is small too, as ``x[1:]`` is beside no elements of ``y`` in ``x[1:] + y``.
+    extents for which what follows from them is small too: as ``x[1:]`` is beside no elements of ``y`` in ``x[1:] + y``.
     """
     assert concrete.specialise is not None
     leaves = _leaves(concrete, key, None)

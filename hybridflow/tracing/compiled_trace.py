@@ -1,8 +1,8 @@
 """Staged programs: finished traces that run compiled, and that tapes see as one differentiable operation.
 
-When a tape watches an input, the program that runs also returns the intermediate values that its derivative needs, and
-the derivative is a staged program itself, made by the same reverse walk that the tape uses.  That program is recorded
-on outer tapes in turn, so derivatives of any order work, and each is traced and compiled once.
+When a tape watches an input, the program that runs also returns the intermediate values that its derivative needs.  The
+derivative is a staged program itself, made by the same reverse walk that the tape uses.  That program is recorded on
+outer tapes in turn, so derivatives of any order work, and each is traced and compiled once.
 
 Cotangents are added up in the order of eager mode, so every value must be one value to the tapes, whichever programs
 read it: see ``_RecomputedValue``.
@@ -673,7 +673,7 @@ class _Pullback:
 
 
 class _Program:
-    """A derivative program: ``kept`` are the forward values it takes after the cotangents or tangents, ``totals`` the
+    """A derivative program: ``kept`` are the forward values it takes after the cotangents or tangents; ``totals`` the
     node of the total of each group of watched values, or of the tangent of each result; None where there is no path."""
 
     __slots__ = ("_inputs", "_totals", "residuals", "staged")

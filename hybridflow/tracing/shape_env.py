@@ -1,9 +1,9 @@
 """What a trace takes for granted of its symbolic extents, so that Python code may decide by them.
 
-A trace is made for all values of its symbols.  Where the code asks something that depends on them (is ``n - 3`` an
-extent, is ``n > 100``, are ``n`` and ``m`` equal) the answer is that of the call which is traced, and the trace serves
-only calls for which it is the same: what was answered is kept as ``conditions``.  An answer that ties a symbol to
-others (``m`` equals ``n``, ``n`` is 17) changes the types of the arguments instead, and the trace starts again.
+A trace is made for all values of its symbols.  The code may ask something that depends on them: is ``n - 3`` an extent,
+is ``n > 100``, are ``n`` and ``m`` equal? The answer is that of the call which is traced, and the trace serves only
+calls for which it is the same: what was answered is kept as ``conditions``.  An answer that ties a symbol to others
+(``m`` equals ``n``, ``n`` is 17) changes the types of the arguments instead, and the trace starts again.
 
 Extents of 0 and 1 are no symbolic ones (see ``ir.extents``), nor are expressions that may be 0 or 1: they are settled
 here when they first appear, so that ``x[1:]`` of two rows has a trace of its own.

@@ -1,8 +1,8 @@
 """Python numbers that a tensor decides about: what ``1 if x > 0 else 2`` is while tracing.
 
-Such a number goes on to be one of Python's.  It has no say in dtypes, operators among numbers are Python's (two bools
-add up to an int, ints divide to a float), in 64 bits, and it has no attributes but those that ints and floats have.
-What would need the value itself (text, keys of dicts, sizes, ``is``) is refused.
+Such a number goes on to be one of Python's.  It has no say in dtypes.  Operators among numbers are Python's (two bools
+add up to an int, ints divide to a float), in 64 bits.  It has no attributes but those that ints and floats have. What
+would need the value itself (text, keys of dicts, sizes, ``is``) is refused.
 """
 
 from __future__ import annotations

@@ -185,8 +185,8 @@ _COMPREHENSIONS = frozenset(("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>
 
 
 def why_unconverted(frame: FrameType | None) -> str | None:
-    """What to say where the function that branches, in this frame or outside of it, has a text that nobody knows, so
-    that its statements mean what they mean to Python; None where it was converted, or is not a user's."""
+    """What to say where the function that branches, in this frame or outside of it, has a text that nobody knows.  Then
+    its statements mean what they mean to Python; None where it was converted, or is not a user's."""
     from hybridflow.autograph.source.lookup import Missing, find
     from hybridflow.autograph.transform.instrument_bytecode import original_of
     from hybridflow.runtime.calls.guard_steps import stand_ins

@@ -385,8 +385,8 @@ def _same_key(module: Module) -> None:
 
 def _are_apart(module: Module) -> None:
     """i1 are_apart(record, objects): whether the arrays of tensors among the arguments, which fit, are as many places
-    in memory, none of them that of a constant, but for arguments that are to be the same as others.  Of others' arrays
-    each becomes a tensor of its own."""
+    in memory; none is that of a constant; but for arguments that are to be the same as others.  Of others' arrays each
+    becomes a tensor of its own."""
     f = module.function("are_apart", I1, PTR, PTR)
     record, objects = f.args
     head = HEAD.at(f, record)

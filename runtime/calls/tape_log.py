@@ -257,8 +257,8 @@ class Recording(TapeLog):
     """Base of tapes.  A subclass defines ``__enter__``, ``__exit__``, ``watch`` and ``gradient``, which are ``_enter``,
     ``_exit``, ``_watch`` and ``_gradient`` as well.
 
-    ``_recording`` is whether the tape is told of what happens, ``takes_wholes`` whether it may be of public functions
-    in the place of the ops that they consist of, ``_used`` whether a gradient has been asked for, ``persistent``
+    ``_recording`` is whether the tape is told of what happens; ``takes_wholes`` whether it may be of public functions
+    in the place of the ops that they consist of; ``_used`` whether a gradient has been asked for, ``persistent``
     whether more may be.  Variables are watched when they are read if ``_watch_accessed``.
     """
 

@@ -26,8 +26,8 @@ from hybridflow.runtime.native.ir_builder import I32, I64, NULL, PTR, Function, 
 
 
 def build(checked: bool = False) -> str:
-    """The module: ``i64 walk(ptr list, ptr bases, ptr streams)`` returns 0, or the number of the error of the driver or
-    of a library and, in the upper half, that of the step."""
+    """The module: ``i64 walk(ptr list, ptr bases, ptr streams)`` returns 0, or the error's number, the driver's or a
+    library's, and the step's in the upper half."""
     module = Module(checked)
     f = module.function("walk", I64, PTR, PTR, PTR)
     the_list, bases, streams = f.args

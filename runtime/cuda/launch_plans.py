@@ -142,8 +142,8 @@ class LaunchPlan:
     # ---- memory
 
     def _gridded(self, libraries: bool) -> tuple[list[Grid], list[Called], int]:
-        """The launches that do anything, the calls of libraries in the place of others, and the bytes of the arena with
-        the memory of their threads, and of calls, behind it."""
+        """The launches that do anything; the calls of libraries in the place of others; the bytes of the arena with the
+        memory of their threads, and of calls, behind it."""
         waiting = self._algorithms() if libraries else {}
         by_library = frozenset(waiting)
         alignment = WORKSPACE_ALIGNMENT if waiting else ALIGNMENT

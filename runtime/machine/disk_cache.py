@@ -304,7 +304,7 @@ def clearings() -> int:
 def fingerprint(*folders: str) -> str | None:
     """Digest of the code in some folders of this package, which may lie in a zip file: the part of a key that stands
     for the code that made a payload.  None where no code is found, as in a frozen program, and where some of it was
-    written since this process loaded its own, which may be older (an upgrade meanwhile): then there is no key."""
+    written since this process loaded its own (an upgrade meanwhile): then there is no key."""
     digest, written = _sha256(), []
     version = getattr(sys.modules.get("hybridflow"), "__version__", "")
     digest.update(f"{version}\0{sys.implementation.cache_tag}\0".encode())

@@ -1,13 +1,12 @@
 """LLVM text to object bytes, and object bytes to callable code.
 
-Emission leaves little for IR passes to do (it writes explicit vectors in SSA form), so a few cheap ones run, which save
-the code generator more time than they take; a usual pipeline would take as long as the code generator itself.  The
+Emission leaves little for IR passes to do (it writes explicit vectors in SSA form).  So a few cheap ones run, which
+save the code generator more time than they take; a usual pipeline would take as long as the code generator itself.  The
 runtime's own modules say themselves what is inlined: the usual pipeline makes their text half as long again, and calls
-slower, which then save registers for what they rarely come to.
-Programs are compiled function by function (``store``); long ones as several modules, by threads side by side.
-Loading goes through ORC with JITLink: 0.1 ms and about 40 KiB per module, all of which unloading returns (see
-``_Linkers``).  All of it runs where nobody interrupts it (see ``apart``), and so does unloading: code that nobody has
-any more waits for the next time that something is loaded.
+slower, which then save registers for what they rarely come to. Programs are compiled function by function (``store``);
+long ones as several modules, by threads side by side. Loading goes through ORC with JITLink: 0.1 ms and about 40 KiB
+per module, all of which unloading returns (see ``_Linkers``).  All of it runs where nobody interrupts it (see
+``apart``), and so does unloading: code that nobody has any more waits for the next time that something is loaded.
 
 Threads compile side by side, each with a context and target machines of its own (see ``_Places``), and without
 llvmlite's lock wherever LLVM works for long.  The linker is one for all; it takes a fraction of a millisecond.

@@ -4,9 +4,9 @@ A block is a 64-byte header and the data behind it.  Classes are eight per power
 is unused.  All of it runs under the GIL.
 
 Small blocks are kept up to a total.  Of large ones, which are worth thinking about, a list of all free ones in the
-order of their last use says which to give back to the system.  Two things send them there.  A request that finds no
-block of its class or the two above, a quarter larger at most, makes room so that the pool stays within a quarter of
-what was in use at once lately; unless the requests repeat themselves, as in the steps of a loop, which are to find the
+order of their last use says which to give back to the system.  Two things send them there.  A request may find no block
+of its class or the two above, a quarter larger at most.  It makes room, so that the pool stays within a quarter of what
+was in use at once lately; unless the requests repeat themselves, as in the steps of a loop, which are to find the
 blocks of the step before.  And what nothing used for ``age`` seconds goes.
 """
 

@@ -1,10 +1,10 @@
 """Where the threads of a team run: on other cores than who hands them work.
 
 Who calls is at work itself, so that a thread on the same core would wait until the caller has done everything alone.
-Systems mostly see to that, but not where they are guests: there an idle core looks as if its host had taken it away,
-and a thread that is woken is left where it woke last, beside its caller, for as long as both come and go.  So the core
-of whoever wakes a thread is taken out of those that the thread may run on, and put back when the caller is elsewhere.
-All other cores remain: who shares the machine with others is moved out of their way as before.
+Systems mostly see to that, but not where they are guests: there an idle core looks as if its host had taken it away.  A
+thread that is woken is left where it woke last, beside its caller, for as long as both come and go.  So the core of
+whoever wakes a thread is taken out of those that the thread may run on, and put back when the caller is elsewhere. All
+other cores remain: who shares the machine with others is moved out of their way as before.
 
 Of each thread there are its handle; the core of the caller, plus one, and the number of threads when its cores were
 last looked at, and the moment; the core that was taken out, plus one; and the set of cores that it was given then.  A

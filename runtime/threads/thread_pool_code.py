@@ -1,9 +1,9 @@
 """The native side of the team of threads: ``parallel_for`` of a host (see ``compiler/program.py``).
 
 A job is a task over units, which are cut into pieces.  Each member (the caller, number 0, and the threads, from 1 on)
-has pieces of its own, neighbours, so that what one kernel leaves in a core's cache is read there by the next one.  It
-takes them from the front, and when it has none left it takes those of others from the back.  Nobody waits for a thread
-that is late: others have done its pieces by then, and it finds nothing.
+has pieces of its own, neighbours.  So what one kernel leaves in a core's cache is read there by the next one.  It takes
+them from the front, and when it has none left it takes those of others from the back.  Nobody waits for a thread that
+is late: others have done its pieces by then, and it finds nothing.
 
 The pieces that a member has left are one word, of 64 bits:
 

@@ -1,8 +1,9 @@
-"""Names are the field's words: those that were retired do not come back."""
+"""Names are the field's words: those that were retired do not come back.  Docstrings have short sentences."""
 
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -112,3 +113,37 @@ def test_no_retired_word_is_in_a_name(path: Path) -> None:
         bound = sorted({(name, line) for name, line in locals_of(source) if name in VAGUE})
         wrong += [f"{where}:{line}: {name}: say what it holds" for name, line in bound]
     assert not wrong, "\n".join(wrong)
+
+
+_COLUMNS = re.compile(r"\s|>>>|\.\.\.|.*[^.:;!?`\"')\s] {2,}\S|.*``[^`]*`` {2,}|\"[\w ]+\"")  # how lines of tables look
+
+
+def sentences(docstring: str) -> list[str]:
+    """What is said in prose: no tables, no formulas, no examples."""
+    text = re.split(r"^(?:Args|Returns|Raises|Example):$", inspect.cleandoc(docstring), maxsplit=1, flags=re.M)[0]
+    prose = "\n".join("" if _COLUMNS.match(line) else line for line in text.splitlines())
+    paragraphs = [" ".join(part.split()) for part in re.split(r"\n\s*\n|\n(?=[-*] )", prose)]
+    return [sentence for part in paragraphs for sentence in re.split(r"(?<=[.:;!?])\s+", part)]
+
+
+def test_sentences_are_found() -> None:
+    table = 'Two words.  Three\nmore words: done.\n\nname  what it is\n"is"  the same\n    more\n\nArgs:\n    x: it.'
+    assert [text for text in sentences(table) if text] == ["Two words.", "Three more words:", "done."]
+
+
+_QUOTED = re.compile(r'"""(.*?)"""', re.DOTALL)
+
+
+def long_sentences(source: str) -> list[str]:
+    """Those above 30 words in docstrings; most modules need not be parsed."""
+    if not any(len(one.split()) > 30 for text in _QUOTED.findall(source) for one in sentences(text)):
+        return []
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    docstrings = [ast.get_docstring(node) or "" for node in ast.walk(ast.parse(source)) if isinstance(node, kinds)]
+    return [one for text in docstrings for one in sentences(text) if len(one.split()) > 30]
+
+
+def test_sentences_of_docstrings_are_short() -> None:
+    assert long_sentences(f'def f():\n    """{"word " * 31}."""')
+    wrong = {str(path.relative_to(ROOT)): long_sentences(path.read_text(encoding="utf-8")) for path in MODULES}
+    assert not {path: found for path, found in wrong.items() if found}

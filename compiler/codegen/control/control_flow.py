@@ -1,13 +1,13 @@
 """Kernels of control flow: they run graphs.
 
 What a sub-graph computes is either written in place, where that is single elements (``inline``), or planned and emitted
-as a function of its own with the parameters of a program's entry, which finds its buffers through a table of addresses.
-A loop has two memories for its carries: each iteration reads one and writes the other, and only the tables change
-places.
+as a function of its own.  That has the parameters of a program's entry, and finds its buffers through a table of
+addresses. A loop has two memories for its carries: each iteration reads one and writes the other, and only the tables
+change places.
 
-Such a kernel is a single unit: whoever runs it, a worker of a host, runs all of its sub-graphs.
-Where these have work for several threads there is a second kernel, which runs in the caller's thread while nothing else
-does, and whose functions have the host share out their steps.
+Such a kernel is a single unit: whoever runs it, a worker of a host, runs all of its sub-graphs. Where these have work
+for several threads there is a second kernel.  It runs in the caller's thread while nothing else does, and its functions
+have the host share out their steps.
 
 On a GPU all threads of its launch run it together (see ``together``), unless all is written in place: each of them
 takes the way of all, tables are each thread's own, and what the kernel writes itself is the same from each of them.

@@ -114,10 +114,10 @@ def write_function(
     calls: Sequence[KernelCall],
     block: int = 0,
 ) -> tuple[str, str | None, Memory]:
-    """Write the function of a sub-graph, which a kernel runs in its own thread, or on a GPU in all of them, or in those
-    of a ``block`` of so many: an entry whose fifth parameter is the scratch memory.  The name that it has; that of one
-    that has a host share out what it does, if that may pay, which takes the scratch memory of all workers and the bytes
-    from one's to the next one's; and what they need."""
+    """Write the function of a sub-graph.  A kernel runs it in its own thread; on a GPU in all of them, or in those of a
+    ``block`` of so many: an entry whose fifth parameter is the scratch memory.  The name that it has; that of one that
+    has a host share out what it does, if that may pay; it takes the scratch memory of all workers and the bytes from
+    one's to the next one's; and what they need."""
     steps = DispatchSteps(graph, plan, _single_threaded(module, calls))
     tables = functools.cache(lambda: DispatchTables(module, name, steps))
     if module.target.kind == "cuda":

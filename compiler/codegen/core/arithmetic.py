@@ -138,8 +138,8 @@ class Arithmetic(Writer):
         """The same values, as instructions that the code generator does not look behind.
 
         Between the rounds of a network of shuffles: it would try for each shuffle whether it can be one with all those
-        before it, which takes longer than everything else that is done with them, and these networks are written in as
-        few shuffles as there can be.
+        before it, which takes longer than everything else that is done with them.  These networks are written in as few
+        shuffles as there can be.
         """
         return [v if v.width == 1 or dt.is_bool(v.dtype) else self._opaque(v) for v in values]
 

@@ -2,7 +2,7 @@
 
 The latter are products with the number's reciprocal, and have the bits of a division.
 
-Let y be 1 / b, rounded to nearest.  Then q = a y is within two units of a / b, q + (a - b q) y within one, and a second
+Let y be 1 / b, rounded to nearest.  Then q = a y is within two units of a / b, q + (a - b q) y within one.  A second
 such step rounds as a division does: to nearest, if y is rounded to nearest, q within one unit and the remainder exact
 (Markstein; Muller et al., Handbook of Floating-Point Arithmetic, on division by fma).  All that holds while nothing
 leaves the range of normal numbers; vectors in which something might are divided.

@@ -233,8 +233,8 @@ class KernelBuilder:
         """``for index in range(begin, end, step)``; where there is known to be at most one turn, no loop is written.
 
         ``as_written``: addresses are computed as the body says.  Otherwise LLVM looks for sums that take the place of
-        multiples of the index, which is up to half of the time of compiling a body with many addresses, and makes
-        some of them slower.  It pays for short loops that are run through over and over.
+        multiples of the index.  That is up to half of the time of compiling a body with many addresses, and makes some
+        of them slower.  It pays for short loops that are run through over and over.
         """
         if isinstance(begin, int) and isinstance(end, int) and isinstance(step, int) and end - begin <= step:
             with self._straight(begin, end > begin, carry) as loop:
@@ -352,7 +352,7 @@ class KernelBuilder:
         masks: bool = False,
     ) -> None:
         """``body(index, mask)`` at vectors of ``width`` elements, and for the rest at masked vectors of ``rest_width``
-        (``width`` unless given), or element by element where masks are dear, unless ``masks`` asks for them.  The
+        (``width`` unless given); or element by element where masks are dear, unless ``masks`` asks for them.  The
         emitter's width and mask are those of the vector.  ``exact`` promises that there is no rest, ``exact_rest`` that
         vectors of ``rest_width`` fill it; ``halves``, that the body may have vectors of any power of two, of which a
         rest of known length needs few.

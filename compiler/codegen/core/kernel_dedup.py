@@ -164,9 +164,9 @@ def kernel_key(kernels: Sequence[Kernel], is_leaf: IsLeaf, whole: bool = False) 
 
 
 def template_of(key: KernelKey) -> SharedKernelCode:
-    """The kernel, with each slice of something in memory replaced by one that begins with the first element there is
-    of memory that begins later, and where they are ``lifted`` with constant numbers read from memory.  Steps of an
-    unrolled loop, which read other slices of one input, become equal."""
+    """The kernel, with each slice of something in memory replaced by one that begins with the first element there is of
+    memory that begins later; where they are ``lifted``, with constant numbers read from memory.  Steps of an unrolled
+    loop, which read other slices of one input, become equal."""
     kernel, cluster, inputs = key.kernel, key.kernel.cluster, set(key.kernel.inputs)
     begun = {part: parameter(part.node.type, "part") for part in key.parts}
     copies: dict[Node, Node] = {part.node: copy for part, copy in begun.items() if literal_of(part.node) is not None}

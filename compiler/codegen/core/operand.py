@@ -5,8 +5,8 @@ each part.  What lies between the operand and memory (transposes, broadcasts, sl
 arithmetic, look-ups) is index arithmetic and the ops' own rules, and takes no memory.
 
 A part is walked by loops of its own.  Usually it is one loop, whose counter is the position.  Where the way to memory
-would divide that (the pixels of a window, heads that were moved), the loops are the digits of the division, and a
-range of positions falls into runs along the innermost of them: divisions are done once for a run, not for an element.
+would divide that (the pixels of a window, heads that were moved), the loops are the digits of the division.  A range of
+positions falls into runs along the innermost of them: divisions are done once for a run, not for an element.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ class Operand:
         return None if place is None or len(self.accesses) != 1 else (place.pointer, self.accesses[0])
 
     def collides(self, part: int) -> bool:
-        """Whether what lies in memory is so far apart, from one position of a part to the next, that a cache has room
-        for the lines of a few positions alone: they take each other's place."""
+        """Whether positions of a part are so far apart in memory that a cache has room for the lines of few of them
+        alone: they take each other's place."""
         place = self.in_memory
         if place is None or not place[1].is_affine:
             return False

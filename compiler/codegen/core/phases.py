@@ -4,7 +4,7 @@ A phase is a function
 
     void k(ptr a0, ..., ptr shared, ptr scratch, ptr dims, ptr status, i64 begin, i64 end)
 
-over the units [begin, end).  The units of a phase may be cut anywhere at a multiple of its grain, and the pieces run in
+over the units [begin, end).  The units of a phase may be cut anywhere at a multiple of its grain.  The pieces run in
 any order by any number of workers, with the same bits; a phase begins when the one before it is through.
 
 ``shared``   memory that all units and phases of the kernel see: partial results of a fold, carries of a scan.  It holds
@@ -14,10 +14,10 @@ any order by any number of workers, with the same bits; a phase begins when the 
 ``dims``     values of the symbolic extents
 ``status``   where checks are recorded (see ``Emitter.raise_if``), null where no kernel of the program has one
 
-A result may lie where an operand does, of which the kernel then reads each element before it writes that one, and
-kernels over buffers of which that is so share their code with others.  So the pointers are not ``noalias``.  Nothing
-is lost: bodies are explicit vectors that load all they need before they store, LLVM makes no checks for overlaps, and
-with ``noalias`` everywhere forty programs ran, and compiled, as fast as without.
+A result may lie where an operand does, of which the kernel then reads each element before it writes that one.  Kernels
+over buffers of which that is so share their code with others.  So the pointers are not ``noalias``.  Nothing is lost:
+bodies are explicit vectors that load all they need before they store, LLVM makes no checks for overlaps.  With
+``noalias`` everywhere forty programs ran, and compiled, as fast as without.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from hybridflow.quick_dataclasses import dataclass
 class Phase:
     """``units`` are as many as the product of these extents says.  Cutting them at other places than multiples of
     ``grain`` is not allowed.  Pieces of less than ``least`` units pay for their beginning; fewer than ``workers`` do
-    better to leave all units to one of them.  ``checks``: the kernel's
-    checks, where it has any, are made here, or here too.  A ``team`` of so many threads of a GPU runs each unit; its
-    assembler is told to leave registers for ``threads`` of a multiprocessor: else it may spill some to have more.
-    ``together``: all threads of a launch run its one unit, in blocks of ``team``; ``wanted`` of them have something to
-    do.  Its scratch memory is a word at which they meet, see ``together``.  A block of the launch is ``lent`` so many
-    bytes of its memory, or of a kernel that a team runs within another one, has the use of what that one is lent."""
+    better to leave all units to one of them.  ``checks``: the kernel's checks, where it has any, are made here, or here
+    too.  A ``team`` of so many threads of a GPU runs each unit; its assembler is told to leave registers for
+    ``threads`` of a multiprocessor: else it may spill some to have more. ``together``: all threads of a launch run its
+    one unit, in blocks of ``team``; ``wanted`` of them have something to do.  Its scratch memory is a word at which
+    they meet, see ``together``.  A block of the launch is ``lent`` so many bytes of its memory; one of a kernel that a
+    team runs within another one uses what that one is lent."""
 
     symbol: str
     units: tuple[Extent, ...]

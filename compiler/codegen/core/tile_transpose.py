@@ -2,8 +2,8 @@
 
 A map whose vectors run along one axis may read an input whose neighbours lie along another (a transpose).  Element by
 element that touches a cache line for each.  Instead a tile of W x W elements is read as W vectors along the input's own
-axis, forwards or backwards, turned by log2(W) rounds of shuffles, and left in a small buffer from which the map's
-vectors are read.
+axis, forwards or backwards.  They are transposed by log2(W) rounds of shuffles, and left in a small buffer from which
+the map's vectors are read.
 """
 
 from __future__ import annotations

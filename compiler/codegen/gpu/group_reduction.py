@@ -1,7 +1,7 @@
 """Folds by teams of threads, in the order of ``ops/evaluation_order.py``: each of a warp's threads has two of the 64
 lanes.
 
-The warps of a block take the next chunks side by side and leave their lanes in memory of the block, from where every
+The warps of a block take the next chunks side by side and leave their lanes in memory of the block.  From there every
 one of them folds the chunks in order.  So what has been folded is known to all threads of the team.
 """
 

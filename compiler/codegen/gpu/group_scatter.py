@@ -1,10 +1,10 @@
 """Scatters by all threads of a GPU.
 
-The copy of what is scattered into, the indices and what is added have launches of their own.  Additions of integers
-are atomic: their order makes no difference.  Of updates that replace each other, each place notes the number of the
-last one, which is then the one that writes.  Additions of floats are made in the order of ``ops/evaluation_order.py``:
-the numbers of the updates are sorted stably by index, so that those of one place stand side by side, and whoever has
-the first of them adds them up, one after the other, each rounded to the dtype.
+The copy of what is scattered into, the indices and what is added have launches of their own.  Additions of integers are
+atomic: their order makes no difference.  Of updates that replace each other, each place notes the number of the last
+one, which is then the one that writes.  Additions of floats are made in the order of ``ops/evaluation_order.py``: the
+numbers of the updates are sorted stably by index, so that those of one place stand side by side.  Whoever has the first
+of them adds them up, one after the other, each rounded to the dtype.
 
 Where there is little to add, or so many columns that these fill a GPU, a thread walks all indices of a column.
 """

@@ -1,8 +1,8 @@
 """Convolutions of groups of few columns on a GPU, and their derivatives by the filter: threads with bundles of sums.
 
 A tile of a product would be nearly empty there.  Of the neighbours in a bundle (``loops/grouped_conv_tiles.py``)
-elements are read in vectors where they lie so, and each element of an image or a filter once a turn, for all sums that
-it goes into.  The order of every sum is that of ``ops/evaluation_order.py``: blocks of a derivative's places may be
+elements are read in vectors where they lie so; each element of an image or a filter once a turn, for all sums that it
+goes into.  The order of every sum is that of ``ops/evaluation_order.py``: blocks of a derivative's places may be
 different threads', and a second phase adds them up.
 """
 
@@ -181,8 +181,8 @@ class GroupedConvolution:
     def _both(
         self, of: Factors, line: ImageLine, begin: Ref, apart: int, others: Sequence[Source]
     ) -> tuple[list[list[list[Val]]], list[list[Val]]]:
-        """What the bundle's places, so many positions ``apart``, see of a line, for each of the elements of the window
-        in a turn, the first of which the first place sees at a position; and the elements of the ``others``."""
+        """What the bundle's places, so many positions ``apart``, see of a line, for each element of the window in an
+        iteration. The first place sees the first of them at a position; and the elements of the ``others``."""
         each, between = self.bundle, self.w.dilation[2]
         offsets = [[k * apart + tap * between for tap in range(each.taps)] for k in range(each.places)]
         distinct = sorted({offset for of_place in offsets for offset in of_place})

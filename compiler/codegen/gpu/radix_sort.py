@@ -1,10 +1,10 @@
 """Stable sorts of lines by radix, over all threads of a GPU, a byte of the keys per pass from the lowest.
 
 A line is cut into blocks.  A pass has three launches.  A team counts the bytes of its block; the counts of a line
-become, for each byte, how many stand in the blocks before; and a team moves its block: it puts the elements in order
-in memory of the block, where each warp knows how many lie before its own, and a vote tells each of its threads how many
-of the same byte come before it, so that runs of neighbours are written.  Only numbers of equal things are added up in
-an order that is not laid down.  A pass moves nothing where all keys of a line agree in its byte, but for the last one.
+become, for each byte, how many stand in the blocks before; and a team moves its block: it puts the elements in order in
+memory of the block, where each warp knows how many lie before its own.  A vote tells each of its threads how many of
+the same byte come before it, so that runs of neighbours are written.  Only numbers of equal things are added up in an
+order that is not laid down.  A pass moves nothing where all keys of a line agree in its byte, but for the last one.
 
 What is moved are elements, of which keys are computed, with their positions where these are wanted; so two elements of
 equal keys (-0.0 and 0.0, NaNs) stay what they are.  All passes but the first and the last run the same code: shift and

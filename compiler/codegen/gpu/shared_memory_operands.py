@@ -133,8 +133,8 @@ class SharedOperand:
 
 
 def widest(operand: Operand, lane: LoopVar, extent: Ref | Extent, each: int, step: int) -> int:
-    """How many neighbours along a loop, which is all of a part of ``extent``, can be read at once by a thread that
-    reads ``each`` elements of ``step`` along the depth."""
+    """How many neighbours along a loop, all of a part of ``extent``, are read at once by a thread that reads ``each``
+    elements of ``step`` along the depth."""
     width = min(VECTOR_BYTES // operand.dtype.itemsize, each, step)
     even = isinstance(extent, int) and operand.work < DEAR
     while width > 1 and not (

@@ -1,6 +1,6 @@
 """Kernels with a short inner loop: vectors run along another loop, and the short one is unrolled within.
 
-Three kinds: the short loop is folded (norms of vectors of three), it is kept and nothing is folded (colours of pixels),
+Three kinds: the short loop is folded (norms of vectors of three); it is kept and nothing is folded (colours of pixels),
 or it is kept and others are folded (forces on points).  Folds have the order that is laid down for them, lane by lane.
 """
 

@@ -1,7 +1,7 @@
 """Kernels that run a graph for a panel of rows after another; see ``ops.row_blocks``.
 
 The graph is emitted as a function, as those of other control flow are, and finds its buffers through a table of
-addresses, in which a panel's part of each operand and result stands.  A unit is one panel; where panels add up sums, it
+addresses.  In it a panel's part of each operand and result stands.  A unit is one panel; where panels add up sums, it
 is a batch entry, whose panels go one after another.  What the graph makes on the way lies in the scratch memory of the
 worker.
 

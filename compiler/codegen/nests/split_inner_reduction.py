@@ -1,5 +1,5 @@
-"""Few long rows: partial results of pieces of them, which any threads may make, and then each row's fold of its pieces,
-in the order in which one thread would have come to them."""
+"""Few long rows: partial results of pieces of them, which any threads may make; then each row's fold of its pieces, in
+the order of one thread."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Integers added into few cells, as a histogram does: into tables that stay in a first-level cache, and these into x.
 
 Sums of integers wrap, and have the same bits in any order.  So pieces of the updates have tables of their own, which
-any threads fill; and within a piece a few tables are taken in turn, because an addition to a cell waits for the one
-before it to arrive in memory, and equal indices often follow each other.  Indices are looked at as they are added: one
-that is out of range is added to a cell that nobody reads, and ends the program before x is read or written.
+any threads fill; and within a piece a few tables are taken in turn.  An addition to a cell waits for the one before it
+to arrive in memory, and equal indices often follow each other.  Indices are looked at as they are added: one that is
+out of range is added to a cell that nobody reads, and ends the program before x is read or written.
 """
 
 from __future__ import annotations

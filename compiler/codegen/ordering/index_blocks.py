@@ -1,8 +1,8 @@
 """Indices of single elements, a block at a time: found in vectors, and then gone through one after the other.
 
-What lies between an index and its place (conversions, arithmetic, counting from the end, the look whether it is in
-range) takes as many instructions as adding an element does, or more, so it is done for as many of them at once as a
-register holds.  The places of a block lie in scratch memory, and so do updates that are computed.
+What lies between an index and its place (conversions, arithmetic, whether it is in range) takes as many instructions as
+adding an element does, or more.  So it is done for as many of them at once as a register holds.  The places of a block
+lie in scratch memory, and so do updates that are computed.
 
 A worker that has a part of the table keeps of each block the places that lie there, without a branch, and goes through
 no others.

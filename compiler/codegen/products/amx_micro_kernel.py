@@ -1,9 +1,9 @@
 """The innermost loop of a product of bytes, or of bfloat16, in x86's tile registers (AMX): 16 rows of 64 bytes each.
 
 An instruction adds the products of 16 rows of a with 16 columns of b, 64 bytes along the depth each, to 16 by 16 sums.
-Those of bfloat16 are the runs of ``ops/evaluation_order.py``; filled up with zeros they have the same sums.
-Four tiles hold sums, two rows of a and two columns of b.  The tiles' shapes are set at the beginning of each call and
-given up at its end, so that no thread keeps them, and nothing else has to know of them.
+Those of bfloat16 are the runs of ``ops/evaluation_order.py``; filled up with zeros they have the same sums. Four tiles
+hold sums, two rows of a and two columns of b.  The tiles' shapes are set at the beginning of each call and given up at
+its end.  So no thread keeps them, and nothing else has to know of them.
 """
 
 from __future__ import annotations

@@ -259,9 +259,9 @@ class ConvolutionKernel:
     ``image(code, across, whole)`` reads images by the parts of ``strips`` and, ``across``, by channels and elements of
     a line of columns; ``whole`` joins the last axis with the channels.  ``other(code, across)`` reads the other factor,
     the filter or cotangents, by the parts of ``packing``.  There are ``buffers`` buffers; elements of the result are of
-    dtype ``result``.  On a GPU units may be those of ``thread_groups`` of threads, and ``goes_by`` says whether
-    vectors of so many neighbouring columns may be finished that begin at multiples of their width.  On a CPU ``choose``
-    takes one of the schedules."""
+    dtype ``result``.  On a GPU units may be those of ``thread_groups`` of threads.  ``goes_by`` says whether vectors of
+    so many neighbouring columns may be finished that begin at multiples of their width.  On a CPU ``choose`` takes one
+    of the schedules."""
 
     module: LLVMModule
     new_code: Callable[[], KernelBuilder]

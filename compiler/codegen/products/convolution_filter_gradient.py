@@ -3,8 +3,8 @@
 Sums go through the places by blocks, in row-major order (``ops/evaluation_order.py``).  A worker has some tiles of the
 result: their rows are elements of the filter, their columns those of cotangents.  For each block of places it copies
 the lines of the images that windows there see (``padded_input_tiles.py``), once for all of its tiles, then panel by
-panel the cotangents, and has each tile add the block's products (``convolution_micro_kernel.py``): a run of places is
-a run of products.  Totals rest in shared memory.
+panel the cotangents.  Each tile adds the block's products (``convolution_micro_kernel.py``): a run of places is a run
+of products.  Totals rest in shared memory.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class MacroKernel:
     """The sums of a block of rows and columns over one k-block: packs both factors and runs the micro-kernel.
 
     Scratch, from %scratch on: packed rows, packed panels of columns, totals, where groups are packed one panel before
-    that, with ``gaps`` where the rows of each tile are zero, and what of a product that is ``halved`` is being turned;
+    that, with ``gaps`` where the rows of each tile are zero; what of a product that is ``halved`` is being transposed;
     ``scratch`` bytes in all.  Totals that grow in the output need room for those of one tile.
 
     Of a product that is ``halved``, tiles whose elements all lie above the diagonal are left out; after the last

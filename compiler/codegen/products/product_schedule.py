@@ -51,10 +51,10 @@ from hybridflow.quick_dataclasses import dataclass
 
 @dataclass(frozen=True)
 class FactorFacts:
-    """What a schedule knows of a factor: the loops that rows (or columns) and the depth take, how many neighbours lie
-    side by side along each, the instructions that an element takes beyond reading it, and, where all of it is read in
-    even steps as it lies in memory, the steps along the innermost loops and their extents.  ``panels``: it lies in
-    memory as panels of so many columns, in pairs along the depth (``ops/packed_panels.py``)."""
+    """What a schedule knows of a factor: the loops that rows (or columns) and the depth take; how many neighbours lie
+    side by side along each; the instructions that an element takes beyond reading it; where all of it is read in even
+    steps as it lies in memory, the steps along the innermost loops and their extents.  ``panels``: it lies in memory as
+    panels of so many columns, in pairs along the depth (``ops/packed_panels.py``)."""
 
     dtype: np.dtype
     loops: tuple[int, int]

@@ -1,9 +1,9 @@
 """Symmetric products: what lies above the diagonal is what lies below it.
 
 A product of a matrix and its own transpose sums, for the elements (i, j) and (j, i), the same products in the same
-order, so that the bits of one are those of the other.  Of a grid of tiles those with an element on or below the
-diagonal are computed.  All others lie opposite, and are filled from there: elements are turned in blocks as wide and as
-high as a panel of columns, and handed on as a tile of sums that was computed in its place.
+order.  So the bits of one are those of the other.  Of a grid of tiles those with an element on or below the diagonal
+are computed.  All others lie opposite, and are filled from there: elements are turned in blocks as wide and as high as
+a panel of columns, and handed on as a tile of sums that was computed in its place.
 """
 
 from __future__ import annotations

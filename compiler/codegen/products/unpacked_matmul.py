@@ -1,8 +1,8 @@
 """Products of small matrices: tiles of sums in registers over factors that are read as they lie.
 
-A product of a few tiles is over before packing would have paid, and many of them (a stack of 4 x 4 matrices) have no
-time for a call or for totals in memory either.  Extents are static, so that edges are tiles of their own size.  Sums
-go in the one order of ``ops/evaluation_order.py``: these products have one k-block.
+A product of a few tiles is over before packing would have paid.  Many of them (a stack of 4 x 4 matrices) have no time
+for a call or for totals in memory either.  Extents are static, so that edges are tiles of their own size.  Sums go in
+the one order of ``ops/evaluation_order.py``: these products have one k-block.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which options of a choice are left where the running code is: conditions around it have decided about some.
 
-``if found is not None`` leaves no ``None`` in its block, and where a name was bound under a condition it has its value
-in other blocks under the same condition.
+``if found is not None`` leaves no ``None`` in its block.  Where a name was bound under a condition it has its value in
+other blocks under the same condition.
 """
 
 from __future__ import annotations

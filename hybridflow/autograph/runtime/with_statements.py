@@ -2,7 +2,8 @@
 raised.
 
 Python's own statement stays, over a stand-in for the manager.  Where such errors come to it, the manager's ``__exit__``
-runs for each of them in a branch of the program, as an ``except`` clause does, and once more for all other ways on.
+runs for each of them in a branch of the program, as an ``except`` clause does.  It runs once more for all other ways
+on.
 """
 
 from __future__ import annotations

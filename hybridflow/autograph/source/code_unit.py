@@ -1,7 +1,7 @@
 """One function's tree as a module of its own, that compiles to the function's own code object.
 
-A unit is `def`, `class` and `lambda` around one node, as the code's qualified name says, so that free variables are
-bound, names are mangled, and nested names are spelled as they were where the function stood.  Nothing of it is run.
+A unit is `def`, `class` and `lambda` around one node, as the code's qualified name says.  So free variables are bound,
+names are mangled, and nested names are spelled as they were where the function stood.  Nothing of it is run.
 """
 
 from __future__ import annotations

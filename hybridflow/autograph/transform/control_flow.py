@@ -1,8 +1,8 @@
 """Control flow in instrumented source: statements that can go on when their condition is a tensor.
 
 Python's own statements stay, in the user's own frame.  Where a condition is a tensor, both blocks of an ``if`` run one
-after the other, and the body of a loop as often as it takes to know the types of what it carries; in between the names
-that they bind are set back, which is what the code that is added here does:
+after the other.  The body of a loop runs as often as it takes to know the types of what it carries; in between the
+names that they bind are set back, which is what the code that is added here does:
 
     .1 = R.fork(TEST, names)             True, False, or a ``Conditional``, which is true once and then false
     if .1:

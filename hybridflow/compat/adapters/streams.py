@@ -1,8 +1,8 @@
 """TensorFlow's streams of random numbers: Philox with its seeds, its order of words and its ways from words to numbers.
 
 A seed pair is scrambled into a key and the high half of a counter.  A float is made of the low bits of a word, normal
-numbers are pairs of Box and Muller's, and truncated ones are the first of a group of these that lie within two
-standard deviations.
+numbers are pairs of Box and Muller's.  Truncated ones are the first of a group of these that lie within two standard
+deviations.
 """
 
 from __future__ import annotations

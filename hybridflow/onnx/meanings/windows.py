@@ -140,7 +140,7 @@ def conv_transpose(
 class Pooling(NamedTuple):
     """Where the windows of a pooling lie.
 
-    ``pairs`` are the padding of each axis, ``more`` how much of what is behind an axis only completes the last window,
+    ``pairs`` are the padding of each axis; ``more`` how much of what is behind an axis only completes the last window,
     and ``empty`` the axes along which there is no window.
     """
 
