@@ -229,19 +229,19 @@ class Functional(Model):
         numbers = {id(call): number for number, call in enumerate(self._graph)}
         places = {id(layer): place for place, layer in enumerate(self.layers)}
 
-        def told(value: object) -> Any:
+        def plain(value: object) -> Any:
             if isinstance(value, Symbol):
                 return {"symbol": [numbers[id(value.call)], value.index]}
             if isinstance(value, (list, tuple)):
-                return {"tuple" if isinstance(value, tuple) else "list": [told(part) for part in value]}
-            return {"dict": {key: told(part) for key, part in value.items()}} if isinstance(value, dict) else value
+                return {"tuple" if isinstance(value, tuple) else "list": [plain(part) for part in value]}
+            return {"dict": {key: plain(part) for key, part in value.items()}} if isinstance(value, dict) else value
 
-        calls = [{"layer": places[id(call.layer)], "arguments": told(call.arguments)} for call in self._graph]
+        calls = [{"layer": places[id(call.layer)], "arguments": plain(call.arguments)} for call in self._graph]
         return super().get_config() | {
             "layers": [describe(layer) for layer in self.layers],
             "calls": calls,
-            "inputs": told(self.input),
-            "outputs": told(self.output),
+            "inputs": plain(self.input),
+            "outputs": plain(self.output),
         }
 
     @classmethod

@@ -260,7 +260,7 @@ def _of_node(node: Any, nodes: Mapping[tuple[str, int], Any]) -> tuple[list[Any]
     """The arguments of a call.  Keras 3 writes them as they are, earlier ones a list of [layer, node, tensor, rest]."""
     if isinstance(node, Mapping):
         args = [_tensors(part, nodes) for part in node.get("args", ())]
-        return args, {k: _tensors(v, nodes) for k, v in node.get("kwargs", {}).items() if _is_told(k, v)}
+        return args, {k: _tensors(v, nodes) for k, v in node.get("kwargs", {}).items() if _says_something(k, v)}
     entries = node if node and isinstance(node[0], list) else [node]
     symbols = [_symbol(entry[:3], nodes) for entry in entries]
     rest = entries[0][3] if len(entries[0]) > 3 and isinstance(entries[0][3], Mapping) else {}
@@ -268,10 +268,10 @@ def _of_node(node: Any, nodes: Mapping[tuple[str, int], Any]) -> tuple[list[Any]
     for key, value in rest.items():
         is_symbol = isinstance(value, list) and len(value) == 3 and (str(value[0]), value[1]) in nodes
         kwargs[key] = _symbol(value, nodes) if is_symbol else value
-    return [symbols[0] if len(symbols) == 1 else symbols], {k: v for k, v in kwargs.items() if _is_told(k, v)}
+    return [symbols[0] if len(symbols) == 1 else symbols], {k: v for k, v in kwargs.items() if _says_something(k, v)}
 
 
-def _is_told(key: str, value: object) -> bool:
+def _says_something(key: str, value: object) -> bool:
     """Whether an argument of a call says something: masks and training modes that are None do not."""
     return not (value is None and key in ("mask", "training", "initial_state", "attention_mask"))
 

@@ -74,8 +74,10 @@ class Algorithm(NamedTuple):
     descriptors: tuple[int, ...]
     heuristic: Any  # which the words point to
 
-    def told(self, left: MatrixPlace, right: MatrixPlace, result: MatrixPlace, workspace: MatrixPlace) -> np.ndarray:
-        """What native code is told, of operands at these places."""
+    def words_for(
+        self, left: MatrixPlace, right: MatrixPlace, result: MatrixPlace, workspace: MatrixPlace
+    ) -> np.ndarray:
+        """The words that native code reads, for operands at these places."""
         return np.array([*self.words, *right, *left, *result, *workspace], np.int64)
 
 

@@ -280,7 +280,7 @@ class LaunchPlan:
     def _library_words(self, called: Called) -> Any:
         call = called.call
         left, right, result = (self._address(matrix.buffer) for matrix in (call.left, call.right, call.result))
-        return called.algorithm.told(left, right, result, (self._arena, called.workspace))
+        return called.algorithm.words_for(left, right, result, (self._arena, called.workspace))
 
     def _in_one(self, all_launches: Sequence[Step], first: int, end: int) -> list[Step]:
         """The launches from the first to the end, as one graph if that can be."""

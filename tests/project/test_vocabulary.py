@@ -28,6 +28,7 @@ RETIRED = {
     "sights": "views",
     "turn": "iteration, trip",
     "turns": "iterations, trip count",
+    "told": "the thing that is said",
     "twin": "sibling, instrumented code, reference",
     "twins": "instrumented code, references",
     "unseen": "untracked",
