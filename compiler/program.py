@@ -59,7 +59,7 @@ from hybridflow.quick_dataclasses import dataclass
 HOST = ("parallel_for", "callback", "alloc", "free", "workers")
 
 INTERRUPTED = 1  # the status of a program that has looked for interrupts, and has found one
-INTERRUPT_POLL = "hf_interrupted"  # the function of the process that programs look with, see ``codegen.watch``
+INTERRUPT_POLL = "hf_interrupted"  # the function of the process that programs look with: ``inline_control_flow``
 # i32 hf_exchange(ptr record, ptr source, ptr target), a function of the process: exchanges an array with the processes
 # that share replicas out.  0 unless it fails, which ends the program like a check that fails.
 EXCHANGE = "hf_exchange"

@@ -18,7 +18,7 @@ def build(checked: bool = False) -> str:
 
 
 def _look(module: Module) -> None:
-    """i32 hf_interrupted(ptr last): see ``codegen.watch``."""
+    """i32 hf_interrupted(ptr last): see ``codegen.control.inline_control_flow``."""
     f = module.function(INTERRUPT_POLL, I32, PTR)
     (last,) = f.args
     now, before = f.monotonic_ns(), f.get(last, I64)

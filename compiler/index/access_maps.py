@@ -124,8 +124,8 @@ class AccessMaps:
 
 
 class SymbolicSource:
-    """The element-source interface (see ``ops.table.OpDef.element``) where nothing is computed: indices that are data
-    are unknown ones in range."""
+    """The element-source interface (see ``ops.op_table.OpDef.element``) where nothing is computed: indices that are
+    data are unknown ones in range."""
 
     e = ANYTHING
 

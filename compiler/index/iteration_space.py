@@ -64,7 +64,7 @@ def flat(shape: Shape) -> Space:
 
 def reduction(shape: Shape, axes: Sequence[int]) -> Space:
     """Loops of a reduction.  Axes of one element play no part; after that the maximal group of trailing reduced axes
-    is one loop, because its order is laid down for the group as a whole (see ``codegen.reduction``)."""
+    is one loop, because its order is laid down for the group as a whole (see ``codegen.nests.reduction``)."""
     loops = [(extent, k in axes) for k, extent in enumerate(shape) if extent != 1]
     first = len(loops)
     while first > 0 and loops[first - 1][1]:

@@ -1,6 +1,6 @@
 """Extents: whole numbers that are known, or polynomials over symbols.
 
-One algebra (``polynomial``) serves the shapes of types, byte sizes and (in ``loops.index``) positions.
+One algebra (``polynomial``) serves the shapes of types, byte sizes and (in ``index.index_expr``) positions.
 
 An *extent* is an int where it is known, else a ``Dim``: a polynomial without atoms that is no number.  Arithmetic on
 Dims (``+ - * // %`` with ints and each other) gives extents again, so ``n + 1 - n`` is the int 1.

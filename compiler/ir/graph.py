@@ -110,7 +110,7 @@ class Node(_Draft):
     type: Any  # a TensorType, or a TupleType where there are several results
     where: str | None  # the user's file:line
     is_parameter: bool
-    kept_by: tuple[Any, ...]  # rules that are known to leave it as it is, see passes.rewrite
+    kept_by: tuple[Any, ...]  # rules that are known to leave it as it is, see passes.rewriter
     _attrs_key: Any  # see ir.attributes.node_attrs_key, which sets it when it is first asked
 
     def __new__(

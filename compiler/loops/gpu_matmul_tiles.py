@@ -1,4 +1,4 @@
-"""How teams of GPU threads compute products: the choice of tiles, as data that ``codegen.team_product`` obeys.
+"""How teams of GPU threads compute products: the choice of tiles, as data that ``codegen.gpu.group_matmul`` obeys.
 
 A team computes a tile of the product, a block of its threads one after the other a small tile each, whose sums stay in
 registers; so many elements of the depth of both factors lie in memory of the block at a time.  None of the numbers

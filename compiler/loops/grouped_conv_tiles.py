@@ -1,4 +1,4 @@
-"""How GPU threads compute convolutions of groups of few columns: as data that ``codegen.bundles`` obeys.
+"""How GPU threads compute convolutions of groups of few columns: data for ``codegen.gpu.grouped_convolution``.
 
 A thread has a *bundle*: all columns of some neighbouring groups, whose elements lie side by side, at some neighbouring
 places, which see much of an image together; of derivatives by the filter those of some neighbouring elements of the

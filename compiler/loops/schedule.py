@@ -67,7 +67,7 @@ from hybridflow.compiler.ops.fold_rules import FoldRules
 from hybridflow.compiler.target import Target
 from hybridflow.quick_dataclasses import dataclass
 
-LEVELS = 3  # of a cascade of partial results (see ``ops.order``), which a column may keep at once
+LEVELS = 3  # of a cascade of partial results (see ``ops.evaluation_order``), which a column may keep at once
 
 
 class Form(Enum):

@@ -2,7 +2,7 @@
 
     cond     chooses among the derivatives of the branches, each of which computes what it needs of its branch anew
     scan     runs the other way.  What the derivative of an iteration needs of it is stacked by a second forward scan
-             that makes these results too; a pass then has one scan do the work of both (``passes.control``)
+             that makes these results too; a pass then has one scan do the work of both (``passes.scan_deduplication``)
 
 Cotangents of carries are carries.  Those of what is the same in each iteration are carries too.  They start with the
 sum so far, so that sums are added up in the order in which they would be without a loop.  They start with -0.0 where

@@ -1,6 +1,6 @@
 """What the rules of ops see of code generation: values, the emitter that makes them, and the source of elements.
 
-The emitter itself (``compiler.codegen.emitter``) stands levels above the table; rules are written against these
+The emitter itself (``compiler.codegen.core.emitter``) stands levels above the table; rules are written against these
 protocols, and type checkers hold both sides to them.
 """
 

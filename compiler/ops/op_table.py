@@ -113,7 +113,7 @@ class OpDef:
                                      not derive it from ``vjp``
     batch(b, op, size, batched, *ins, **attrs)
                                      the op for many examples at once, where batching.py does not derive it from the
-                                     kind; see batched.py
+                                     kind; see batching.py
     scalar(e, *xs, **attrs) -> Val   ELEMENTWISE: the meaning of one element, through emitter ``e``
     pairs(b, *xs, **attrs)           what the op is of complex numbers, as ops on their parts: complex operands and
                                      results are ``complex_pairs.Pair``.  None where it takes none.  Kinds that move
@@ -122,12 +122,12 @@ class OpDef:
                                      (g.load(k, index) is input k at an index, g.e the emitter, g.value(ix) an index
                                      as an int64 value, g.check_index(value, extent, what) a bounds-checked index);
                                      SEGMENT, where it may be computed as it is read: see g.inside
-    segments(types, out, **attrs)    SEGMENT: [(input or None for fill, extents, offsets, steps)], see segment.py
+    segments(types, out, **attrs)    SEGMENT: [(input or None for fill, extents, offsets, steps)], see concat_pad.py
     lift/combine/init/finish         REDUCE and SCAN: state = lift(e, *xs, i); state = combine(e, s, t); init(dtype) are
                                      the identity's components, for the (wide) dtype of the first input; finish(e,
                                      state, dtype) is the result.  All take the op's attributes too, but for ``axes``
                                      and ``axis``.  All inputs have one shape.  ``i`` is the element's position; a
-                                     REDUCE has it if NOWHERE is among its identity's components; see folding.py
+                                     REDUCE has it if NOWHERE is among its identity's components; see fold_rules.py
     later(e, s, t)                   REDUCE: ``combine`` where all of t's elements come after all of s's, if that takes
                                      fewer instructions
     contraction(types, attrs)        CONTRACT: which axes of the operands it multiplies and sums (contraction_dims.py)
@@ -155,7 +155,7 @@ class OpDef:
                                      right_identity=<number>, absorbing=<number>, exact (the reference has the
                                      compiled kernel's bits);
                                      domain=((low, high), ...) an interval per input on which the op is smooth;
-                                     bounds=<rule>, what numbers a result has, see bounds.py
+                                     bounds=<rule>, what numbers a result has, see value_ranges.py
     samples(rng, dtype)              [(arrays, attrs), ...] for tests and fuzzing, edge values included
     dtypes                           input dtypes that the samples may be asked for
     """

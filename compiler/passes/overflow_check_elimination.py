@@ -1,13 +1,14 @@
 """Checks of ints that cannot overflow go: value range analysis, with induction variables.
 
-    range            what ``ops.bounds`` says of a value, from what is known of the graph's inputs: those of a branch
+    range            what ``ops.value_ranges`` says of a value, from what is known of the inputs: those of a branch
                      are its operands, where its condition holds; those of a loop's body are what follows
     invariant        a carry is what it is at the start, or what an iteration made of it, where the loop goes on then
     induction        a carry to which each iteration adds a step within bounds is the start and at most as many
                      steps as there are iterations
 
-An op of ``ops.checked`` whose exact result 64 bits hold, by these ranges, becomes the op that wraps.  So counters of
-loops, positions and lengths have no checks, and loops are as fast, and may be moved and merged, as if there were none.
+An op of ``ops.checked_integers`` whose exact result 64 bits hold, by these ranges, becomes the op that wraps.  So
+counters of loops, positions and lengths have no checks, and loops are as fast, and may be moved and merged, as if there
+were none.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Loops that do what another one does, and more: one does the work of both.
 
 The derivative of a scan needs values of its iterations.  It asks for them by a scan over the same operands whose body
-returns them besides what the first one returns (see ``ops.control_derivatives``).  The larger one takes the place of
-the smaller, where that stands: it reads nothing else.
+returns them besides what the first one returns (see ``ops.control_flow_derivatives``).  The larger one takes the place
+of the smaller, where that stands: it reads nothing else.
 """
 
 from __future__ import annotations

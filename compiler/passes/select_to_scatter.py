@@ -2,7 +2,7 @@
 
 ``x[0] = v`` chooses between ``v``, padded to the shape of ``x``, and ``x``: a pass over the whole array, which costs
 nothing more where one is made anyway.  A carry is not made anew where all that a turn does is to write parts of it: it
-stays in its memory then (``loops.aliases``), and each part takes the time of its own elements.
+stays in its memory then (``loops.alias_analysis``), and each part takes the time of its own elements.
 """
 
 from __future__ import annotations

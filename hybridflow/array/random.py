@@ -58,7 +58,7 @@ class Generator(TransformedDistributions):
     (2, 3)
     """
 
-    has_plans = True  # see ``eager.operations``
+    has_plans = True  # see ``eager.public_op``
 
     @entered
     def __init__(self, seed: int) -> None:

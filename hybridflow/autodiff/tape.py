@@ -1,6 +1,6 @@
 """GradientTape: records ops on watched tensors, and walks them backwards.
 
-What a tape is told goes into a log (see ``calls.log``), which native code writes, too.  It is told of each op by
+What a tape is told goes into a log (see ``calls.tape_log``), which native code writes, too.  It is told of each op by
 ``dispatch.apply``, of each variable read and assignment by Variable, and of compiled calls and custom gradients through
 ``record_custom``.  Ops through which no derivative passes are remembered with the user's line, so that a missing
 gradient can be explained.

@@ -1,7 +1,7 @@
 """Loops as Python runs them, outside of compiled functions: with the dtypes that compiled ones have.
 
-``plain_while`` and ``plain_for`` take and return what ``tracing.control`` does; ``run_while`` and ``run_for`` are the
-ones or the others.
+``plain_while`` and ``plain_for`` take and return what ``tracing.structured_control`` does; ``run_while`` and
+``run_for`` are the ones or the others.
 """
 
 from __future__ import annotations

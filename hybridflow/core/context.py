@@ -39,7 +39,7 @@ class Recorder(Protocol):
         """An op has been applied."""
 
     def record_whole(self, call: Any, out: Any, /, *arguments: Any) -> None:
-        """A public function has been, by a native call, whose ``whole`` knows its ops (see ``eager.wholes``)."""
+        """A public function has been, by a native call, whose ``whole`` knows its ops (see ``eager.taped_calls``)."""
 
     def record_custom(self, inputs: tuple[Any, ...], outputs: Sequence[Any], vjp: Callable[..., Any], /) -> None:
         """Something with a derivative of its own has been."""

@@ -213,7 +213,7 @@ class Typed(NamedTuple):
 
 @pytree.declare_leaf
 class OpenFloat:
-    """What stands for a Python float of which a program is to serve all values, see ``tracing.open_floats``.
+    """What stands for a Python float of which a program is to serve all values, see ``tracing.symbolic_float``.
 
     It is an instance of float to whoever asks, and weak as an operand.
     """

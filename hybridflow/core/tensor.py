@@ -228,7 +228,7 @@ class Tensor(Operators):
     __slots__ = ("__weakref__", "_array")
     _array: Any
     _is_lazy = False  # see ``core.late``
-    _is_shapeless = False  # see ``tracing.shapeless``
+    _is_shapeless = False  # see ``tracing.deferred_shape``
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise ArgumentTypeError(

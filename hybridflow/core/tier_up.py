@@ -25,13 +25,13 @@ class Tier:
 
 
 # What is counted                                                   where it is compiled, or loaded
-OPERATORS = Tier(32)  # operators that Python answered               eager/quick: native code is loaded
+OPERATORS = Tier(32)  # operators that Python answered               eager/fast_path: native code is loaded
 TAPES = Tier(2)  # tapes that were made                              autodiff/tape: native code is loaded
 SINGLE_OPS = Tier(2, capacity=4096)  # applications of an op         eager/execute: a native shortcut
-PUBLIC_OPS = Tier(3, backoff=4, capacity=256)  # forms of calls      eager/operations: a plan, of one function
-TAPED_CALLS = Tier(2, backoff=4, capacity=256)  # the same, taped    eager/wholes: a whole, of one function
-BACKWARD_PASSES = Tier(3, capacity=512)  # passes of tapes           autodiff/replay
-BATCHED_GRAPHS = Tier(3, capacity=128)  # graphs of many examples    tracing/examples
+PUBLIC_OPS = Tier(3, backoff=4, capacity=256)  # forms of calls      eager/public_op: a plan, of one function
+TAPED_CALLS = Tier(2, backoff=4, capacity=256)  # the same, taped    eager/taped_calls: a whole, of one function
+BACKWARD_PASSES = Tier(3, capacity=512)  # passes of tapes           autodiff/compiled_backward
+BATCHED_GRAPHS = Tier(3, capacity=128)  # graphs of many examples    tracing/batch_trace
 
 _GIVEN_UP = -1
 

@@ -42,7 +42,7 @@ class Variable(Operators):
 
     ``_tensor`` is the value. ``_own`` is the same object while its memory is the variable's own: made by a program for
     this variable, and shown to nobody. The next program may then write there. Whoever lets the value be seen says so,
-    see ``_current``. Native code reads and sets both slots, and the words of ``_gate`` (see ``calls.turns``).
+    see ``_current``. Native code reads and sets both slots, and the words of ``_gate`` (see ``calls.variable_locks``).
 
     Args:
         initial: the first value: a tensor or array-like value, or a function without arguments that returns it.
@@ -181,7 +181,7 @@ class Variable(Operators):
 
     def _settled(self, tensor: Tensor) -> Tensor:
         """What was the value before ``_own`` was cleared, when nothing writes into its memory any more: no program
-        begins to (see ``calls.turns``), so it is at most the one that does so now."""
+        begins to (see ``calls.variable_locks``), so it is at most the one that does so now."""
         gate = self._gate
         if gate.words[RUNNING] != IN_PLACE:
             return tensor

@@ -1,8 +1,9 @@
 """What one trace reads from outside: a program of guards that finds each value again, and what no guard can hold.
 
 An object is *outside* if it came from an argument, a global, a closure or from another outside object.  Each read of an
-outside object becomes a step (``calls.steps.Step``): where the value is found, starting from what an earlier step
-found, and how it is recognised.  Nothing needs to be kept alive for that, and nothing is looked at that was not read.
+outside object becomes a step (``calls.guard_steps.GuardStep``): where the value is found, starting from what an earlier
+step found, and how it is recognised.  Nothing needs to be kept alive for that, and nothing is looked at that was not
+read.
 
 What cannot be guarded is a *reason*: a call of ``time.time``, an item appended to a list that outlives the call.  A
 trace with reasons serves the one call that it was made for.

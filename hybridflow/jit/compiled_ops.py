@@ -1,4 +1,4 @@
-"""Plans of public functions (see ``eager.operations``): the body traced and compiled for all sizes of its tensors."""
+"""Plans of public functions (see ``eager.public_op``): the body traced and compiled for all sizes of its tensors."""
 
 from __future__ import annotations
 

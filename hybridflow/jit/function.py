@@ -89,8 +89,8 @@ class Function(Dispatcher, Generic[P, R]):
 
     Tensors and NumPy arrays are told apart by shape and dtype, Python scalars by type and value, nested lists, tuples
     and dicts by structure, variables and other objects by identity; each combination is traced and compiled once, and
-    the ``cache_size`` least recently used ones are kept.  Extents and numbers that vary become open, see ``relaxing``.
-    Inside another trace the body is inlined.
+    the ``cache_size`` least recently used ones are kept.  Extents and numbers that vary become open, see
+    ``dynamic_shapes``. Inside another trace the body is inlined.
     """
 
     __slots__ = (

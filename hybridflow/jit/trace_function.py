@@ -125,7 +125,7 @@ def trace_signature(
     With ``fail_on_specialization`` it raises NumbersWantedError where the code needs the value of an open extent, or
     of a number; and always RaisedError where no program can raise what the code does.
 
-    Once is enough, unless what the code asks of its symbolic extents says more of them (see ``tracing.assumptions``).
+    Once is enough, unless what the code asks of its symbolic extents says more of them (see ``tracing.shape_env``).
     """
     symbols = _Symbols(key, binder.paths(key.structure), leaves)
     assumptions = ShapeEnv(symbols.examples, symbols.paths, gives_up)

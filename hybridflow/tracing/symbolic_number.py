@@ -263,7 +263,7 @@ def _floor_quotient(a: Tensor, b: Tensor) -> Tensor:
     return elementwise.where(is_negated, negated, elementwise.floor_divide(a, b))
 
 
-# What operators compute of ints: none wraps, see ``compiler.ops.checked``.
+# What operators compute of ints: none wraps, see ``compiler.ops.checked_integers``.
 _CHECKED: dict[str, Callable[..., Tensor]] = {
     "add": functools.partial(apply, TABLE["checked_add"]),
     "sub": functools.partial(apply, TABLE["checked_subtract"]),

@@ -74,7 +74,7 @@ class NativeCall:
                    each of ``defaults``
     ``defaults``   objects that are no arguments of the call, but looked at like those
     ``captures``   the inputs of the program that are no arguments
-    ``results``    how the result is made (see ``results``)
+    ``results``    how the result is made (see ``result_steps``)
     ``apart``      whether it answers only calls in which no array is in two places
     ``minimums``   the least value of a symbol, 0 where it is not named
     ``conditions`` extents that are 0 or more

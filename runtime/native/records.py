@@ -134,7 +134,7 @@ class Items:
             kind.code = code
 
 
-# Arguments, and what is nested in them (see ``calls.arguments``).
+# Arguments, and what is nested in them (see ``calls.argument_specs``).
 # input -1: the program does not read it.  scalar: the class, where it is one of NumPy's scalars, or null.
 # handed: which of the arguments that results hold, -1 for none.  bare: whether it must be a Tensor whose elements lie
 # one after the other; of such a one, results hold the array.  elsewhere: whether it must be a Tensor of memory that is
@@ -167,8 +167,8 @@ CAPTURE = Items(CONSTANT, VARIABLE)
 OUTPUT = Item("output", "*dtype itemsize ndim", tail="extents")
 OUTPUTS = Items(OUTPUT)
 
-# How a result is made, on a stack of objects (see ``calls.results``): the first five put one there, the others take as
-# many as they need, and put there what they make.
+# How a result is made, on a stack of objects (see ``calls.result_steps``): the first five put one there, the others
+# take as many as they need, and put there what they make.
 PUT_OUTPUT = Item("put output", "index")
 PUT_ARGUMENT = Item("put argument", "index")  # of those that are handed through
 PUT_OBJECT = Item("put object", "*object")
@@ -262,7 +262,7 @@ OPS_OF_SLOTS = (*SLOTS_OF_TWO, *SLOTS_OF_ONE, "square")  # those with an op come
 
 @dataclass(frozen=True)
 class TapeOffsets:
-    """Slots of tapes, of variables, and of what contexts hold (see ``calls.log`` and ``calls.recording``)."""
+    """Slots of tapes, of variables, and of what contexts hold (see ``calls.tape_log``)."""
 
     recording: int
     takes_wholes: int
@@ -324,8 +324,8 @@ class MethodOffsets:
     bound_self: int
 
 
-# The kinds of items in the words of a tape (see ``calls.log``), and in a key, which ends with what is asked for: pairs
-# of a value and its cotangent or -1, and groups of values.  The head of a call holds numbers from these bits on.
+# The kinds of items in the words of a tape (see ``calls.tape_log``), and in a key, which ends with what is asked for:
+# pairs of a value and its cotangent or -1, and groups of values.  The head of a call holds numbers from these bits on.
 LOG_VALUE, LOG_VARIABLE, LOG_READ, LOG_WATCH, LOG_CALL, LOG_SEEDS, LOG_WANTED = range(1, 8)
 LOG_INPUTS, LOG_OUTPUTS = 8, 36
 LOG_ENTRIES = 64  # that a table has room for at first, half of them in use at most

@@ -148,3 +148,19 @@ def test_sentences_of_docstrings_are_short() -> None:
     assert long_sentences(f'def f():\n    """{"word " * 31}."""')
     wrong = {str(path.relative_to(ROOT)): long_sentences(path.read_text(encoding="utf-8")) for path in MODULES}
     assert not {path: found for path, found in wrong.items() if found}
+
+
+_ROOMS = "autodiff|autograph|codegen|eager|effects|guards|loops|ops|passes|tracing"
+_REFERENCE = re.compile(rf"``(?:hybridflow\.|compiler\.)?((?:{_ROOMS})(?:[./][a-z_]+)+)(?:\.[A-Z][\w.]*)?(?:\.py)?``")
+
+
+def test_modules_that_comments_name_are_there() -> None:
+    ends = {tuple(path.with_suffix("").parts[-n:]) for path in MODULES for n in (1, 2, 3, 4)}
+    ends |= {tuple(path.parent.parts[-n:]) for path in MODULES for n in (2, 3)}
+    missing = []
+    for path in MODULES:
+        for name in _REFERENCE.findall(path.read_text(encoding="utf-8")):
+            parts = tuple(re.split(r"[./]", name.removesuffix(".py")))
+            if parts not in ends and parts[:-1] not in ends:  # a module, or a function of one
+                missing.append((str(path.relative_to(ROOT)), name))
+    assert not missing

@@ -1,6 +1,6 @@
 """One element (or one vector of neighbouring elements) of a node, inside a loop body.
 
-``Elements`` is the element source ``g`` of ``ops.table.OpDef.element``: it evaluates what a body needs, once each,
+``Elements`` is the element source ``g`` of ``ops.op_table.OpDef.element``: it evaluates what a body needs, once each,
 by loading it where it lies in memory and otherwise by running the op's own rule on its inputs' elements.
 """
 

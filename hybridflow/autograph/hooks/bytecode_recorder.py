@@ -1,4 +1,4 @@
-"""What instrumented byte code calls: see ``tracing.convert.instrument_code``.
+"""What instrumented byte code calls: see ``autograph.transform.instrument_bytecode``.
 
 Like the calls of instrumented source, but that operands come first, and that a condition is Python's own.
 """

@@ -1,4 +1,4 @@
-"""What instrumented code calls at branches, loops, ``try`` and ``return``: see ``tracing.convert.flow``."""
+"""What instrumented code calls at branches, loops, ``try`` and ``return``: see ``autograph.transform.control_flow``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What code asks of lists whose length a tensor decides, see ``tracing.flow.growth``.
+"""What code asks of lists whose length a tensor decides, see ``autograph.runtime.dynamic_list``.
 
 Where the code is in no loop of the program such a list is given its items; in one, the program finds what is asked.
 """

@@ -1,8 +1,8 @@
 """Errors that are raised under a condition that is a tensor, and that the compiled function itself catches.
 
-Such an error leaves its block as ``return`` does (``tracing.flow.endings``): nobody ends the program.  Where a ``try``
-that may catch it is over, its clauses run for each of them, in branches of the program of their own; Python chooses the
-clause, for the error is raised there in fact.
+Such an error leaves its block as ``return`` does (``autograph.runtime.continuations``): nobody ends the program.  Where
+a ``try`` that may catch it is over, its clauses run for each of them, in branches of the program of their own; Python
+chooses the clause, for the error is raised there in fact.
 """
 
 from __future__ import annotations
