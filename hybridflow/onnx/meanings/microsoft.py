@@ -19,7 +19,7 @@ from hybridflow.onnx.running import Call
 
 def _codes(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """A matrix as int8, with its scale and zero point: unsigned bytes between its extremes, less 128."""
-    low, high = ew.minimum(reductions.min(x), 0.0), ew.maximum(reductions.max(x), 0.0)
+    low, high = quantization.extremes(x)
     scale = (high - low) / 255.0
     scale = ew.where(ew.equal(scale, 0.0), 1.0, scale)
     zero = ew.round(ew.minimum(ew.maximum(-low / scale, 0.0), 255.0))

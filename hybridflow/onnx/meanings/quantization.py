@@ -97,9 +97,18 @@ def dequantize(
     return ew.astype(ew.astype(x, scale.dtype) * by, to)
 
 
+def extremes(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The least and the largest number, and 0 at least between them.  Lines are folded first: of open extents, a fold
+    over all axes at once divides to find what else is read."""
+    lines = x.ndim > 2
+    low = reductions.min(reductions.min(x, axis=-1) if lines else x)
+    high = reductions.max(reductions.max(x, axis=-1) if lines else x)
+    return ew.minimum(low, 0), ew.maximum(high, 0)
+
+
 @operator("DynamicQuantizeLinear", since=11)
 def dynamic_quantize(call: Call, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    low, high = ew.minimum(reductions.min(x), 0), ew.maximum(reductions.max(x), 0)
+    low, high = extremes(x)
     scale = (high - low) / 255.0
     safe = ew.where(ew.equal(scale, 0), 1.0, scale)
     zero = ew.round(ew.minimum(ew.maximum(ew.divide(-low, safe), 0.0), 255.0))
