@@ -22,12 +22,13 @@ from typing import Any
 from hybridflow.compiler.autodiff import Record, Results, backward
 from hybridflow.compiler.forward_mode import jvp
 from hybridflow.compiler.ir.build import Builder, Cotangent, GraphBuilder, Value
-from hybridflow.compiler.ir.dtypes import int64, is_inexact
+from hybridflow.compiler.ir.dtypes import bool_, int64, is_inexact
 from hybridflow.compiler.ir.extents import Dim, Extent
 from hybridflow.compiler.ir.graph import Graph, Node, graphs_in, parameter
 from hybridflow.compiler.ir.results import TupleType, is_token
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops.op_table import TABLE, Kind
+from hybridflow.compiler.ops.row_writes import RowWrites, row_writes
 
 Values = Sequence[Any]
 Flags = Sequence[bool]
@@ -65,8 +66,14 @@ def _is_float(value: Any) -> bool:
 
 def inlined(b: Builder, graph: Graph, inputs: Values) -> tuple[list[Any], list[Record]]:
     """The outputs of a graph whose nodes are emitted anew, and the records of these."""
+    values, records = _inlined_values(b, graph, inputs)
+    return [values[n] for n in graph.outputs], list(records.values())
+
+
+def _inlined_values(b: Builder, graph: Graph, inputs: Values) -> tuple[dict[Node, Any], dict[Node, Record]]:
+    """As ``inlined``, for each node its value, and its record."""
     values: dict[Node, Any] = dict(zip(graph.inputs, inputs))
-    records = []
+    records: dict[Node, Record] = {}
     for node in graph.nodes:
         if node.op.kind is Kind.PROJECT:
             values[node] = values[node.inputs[0]][node.attrs["index"]]
@@ -77,8 +84,8 @@ def inlined(b: Builder, graph: Graph, inputs: Values) -> tuple[list[Any], list[R
         results: Any = b.emit(node.op, *operands, **node.attrs)
         several = isinstance(node.type, TupleType)
         values[node] = results = b.results(results) if several else results
-        records.append(Record(node.op, operands, node.attrs, Results(results) if several else (results,)))
-    return [values[n] for n in graph.outputs], records
+        records[node] = Record(node.op, operands, node.attrs, Results(results) if several else (results,))
+    return values, records
 
 
 def _zero_cotangent(b: Builder, like: Any) -> Any:
@@ -200,11 +207,11 @@ def scan_vjp(
     at, begin = (length - 1, 0) if reverse else (0, 1)
     first = [b.reshape(_row(b, x, at, at + 1), shape=x.type.shape[1:]) for x in slices]
 
-    def totals_after_first(inputs: Values, starts: Values) -> list[Any]:
+    def totals_after_first(inputs: Values, starts: Values, before: Values) -> list[Any]:
         rest = [_row(b, x, begin, begin + length - 1) for x in slices] if length > 1 else slices
         operands = [*inputs[:carries], *rest, *inputs[carries + stacked :]]
         shorter = _Shape(carries, stacked, length - 1, reverse)
-        return _scan_totals(b, gs, operands, body, shorter, starts, wanted)
+        return _scan_totals(b, gs, operands, body, shorter, starts, wanted, before)
 
     inputs = [*xs[:carries], *first, *xs[carries + stacked :]]
     return _peeled_totals(b, xs, inputs, body, carries, so_far, wanted, totals_after_first)
@@ -220,11 +227,14 @@ def _needs_peeling(xs: Values, carries: int, so_far: Values, wanted: Flags) -> b
 
 def _peeled_totals(
     b: Builder, xs: Values, inputs: Values, body: Graph, carries: int, so_far: Values, wanted: Flags,
-    totals_after_first: Callable[[Values, Values], list[Any]],
+    totals_after_first: Callable[[Values, Values, Values], list[Any]],
 ) -> list[Cotangent]:  # fmt: skip
     """Totals of a loop with its first iteration peeled off.  ``inputs`` are those of that iteration; of the inputs of
-    the next one, and of what has come together for them, ``totals_after_first`` makes the totals of the others."""
-    outputs, records = inlined(b, body, inputs)
+    the next one, of what has come together for them, and of what its ``RowWrites.operands`` are, ``totals_after_first``
+    makes the totals of the others."""
+    values, records = _inlined_values(b, body, inputs)
+    outputs = [values[n] for n in body.outputs]
+    writes = row_writes(body, carries)
     sums = {id(x): (x, total) for x, total in zip(xs, so_far) if total is not None}
     next_inputs = [*outputs[:carries], *inputs[carries:]]
     ids = [id(x) for x in next_inputs]
@@ -232,23 +242,40 @@ def _peeled_totals(
     for i in range(carries, len(ids)):
         if ids[i] in sums and ids.index(ids[i]) == i:
             starts[i] = sums[ids[i]][1]
-    totals = totals_after_first(next_inputs, starts)
+    totals = totals_after_first(next_inputs, starts, [values[n] for n in writes.operands])
     for i in range(carries, len(ids)):
         if totals[i] is not None:
             is_added = starts[i] is None and ids[i] in sums
             sums[ids[i]] = next_inputs[i], b.add(sums[ids[i]][1], totals[i]) if is_added else totals[i]
     seeds = [*sums.values(), *((outputs[k], totals[k]) for k in range(carries) if totals[k] is not None)]
     sources = {id(x): x for x, w in zip(xs, wanted) if w and _is_float(x)}
-    gradients = dict(zip(sources, backward(b, records, seeds, list(sources.values()))))
+    late = {id(values[n]) for n in writes.late}
+    written = [records.pop(n) for n in writes.nodes]
+    of_writes = [x for record in written for x in record.inputs if _is_float(x) and id(x) not in late]
+    all_seeds = _totals_of(b, written, seeds, of_writes)
+    gradients = dict(zip(sources, backward(b, list(records.values()), all_seeds, list(sources.values()))))
     return [gradients.pop(id(x), None) for x in xs]
 
 
+def _totals_of(b: Any, records: Sequence[Record], seeds: Values, operands: Values) -> Values:
+    """The seeds of what comes before records that nothing but seeds follows: the totals for their ``operands``."""
+    if not records:
+        return seeds
+    outputs = {id(out) for record in records for out in record.outputs}
+    sources = {id(x): x for x in operands if id(x) not in outputs}
+    totals = backward(b, records, seeds, list(sources.values()))
+    known = [(x, total) for x, total in zip(sources.values(), totals) if total is not None]
+    return [*known, *((x, g) for x, g in seeds if id(x) not in sources and id(x) not in outputs)]
+
+
 def _scan_totals(
-    b: Any, gs: Values, xs: Values, body: Graph, shape: _Shape, so_far: Values, wanted: Flags
+    b: Any, gs: Values, xs: Values, body: Graph, shape: _Shape, so_far: Values, wanted: Flags, before: Values = ()
 ) -> list[Cotangent]:
+    """Totals of a loop.  ``before`` are ``RowWrites.operands`` of the iteration before the first one, if there was one:
+    what that one wrote has no part in other totals."""
     if shape.length == 0:
         return [_sum(b, so_far[i], gs[i]) if i < shape.carries else so_far[i] for i in range(len(xs))]
-    iteration = _Iteration(body, shape, gs, [w and _is_float(x) for w, x in zip(wanted, xs)])
+    iteration = _Iteration(body, shape, gs, [w and _is_float(x) for w, x in zip(wanted, xs)], bool(before))
     kept = iteration.split()
     stacks: Values = ()
     if kept.saved:
@@ -259,7 +286,7 @@ def _scan_totals(
             "reverse": shape.reverse,
         }
         stacks = b.results(b.scan(*xs, body=kept.forward, **attrs))[len(body.outputs) :]
-    return _Backward(b, iteration, kept, gs, xs, stacks, so_far).totals()
+    return _Backward(b, iteration, kept, gs, xs, stacks, so_far, before).totals()
 
 
 @dataclass(frozen=True)
@@ -278,10 +305,13 @@ class _Iteration:
 
     ``moving`` are the carries with a cotangent, ``stacks`` the stacked results with one.  A stacked result that is a
     carry too (``same``) is one value with it: what the stack's cotangent says of the iteration before is where the sum
-    for the carry starts."""
+    for the carry starts.  So it is with what the iteration before wrote into a row of another carry (``writes.late``):
+    ``before`` has for parameters what they were in that iteration, ``first`` is the one that says that there was none.
+    """
 
-    def __init__(self, body: Graph, shape: _Shape, gs: Values, asked: Flags) -> None:
-        self.body, self.shape = body, shape
+    def __init__(self, body: Graph, shape: _Shape, gs: Values, asked: Flags, follows: bool) -> None:
+        self.body, self.shape, self.follows = body, shape, follows
+        self.writes = RowWrites() if shape.reverse else row_writes(body, shape.carries)
         self.same: dict[int, int] = {}
         for j in range(shape.carries, len(body.outputs)):
             if gs[j] is not None:
@@ -306,7 +336,8 @@ class _Iteration:
         self.moving = moving
         self.b = c = GraphBuilder(TABLE, "turn")
         self.inputs = [c.parameter(n.type, n.attrs["name"]) for n in body.inputs]
-        self.outputs, records = inlined(c, body, self.inputs)
+        self.values, records = _inlined_values(c, body, self.inputs)
+        self.outputs = [self.values[n] for n in body.outputs]
         self.forward_nodes = list(c.nodes)
         self.of_carry = {k: c.parameter(body.inputs[k].type, f"cotangent{k}") for k in moving}
         self.of_stack = {j: c.parameter(body.outputs[j].type, f"cotangent{j}") for j in self.stacks}
@@ -314,20 +345,74 @@ class _Iteration:
         self.summed = {
             i: c.parameter(body.inputs[i].type, f"total{i}") for i in self.asked if not shape.is_stacked(i)
         }  # fmt: skip
-        seeds = [
+        seeds: Any = [
             *((self.inputs[k], g) for k, g in self.begun.items()),
             *((self.inputs[i], g) for i, g in self.summed.items()),
             *((self.outputs[k], g) for k, g in self.of_carry.items()),
             *((self.outputs[j], g) for j, g in self.of_stack.items()),
         ]
+        buffers = [k for k in self.writes.buffers if k in self.of_carry]
+        self.late = {k: self.values[n] for n, k in self.writes.late.items()} if buffers else {}
+        self.before: dict[Node, Node] = {}
+        self.first: Node | None = None
+        self.written = [records.pop(n) for n in self.writes.nodes] if buffers else []
+        late = set(map(id, self.late.values()))
+        of_writes = [x for record in self.written for x in record.inputs if _is_float(x) and id(x) not in late]
+        seeds = _totals_of(c, self.written, seeds, of_writes)
+        of_buffers = {k: g for k in buffers for x, g in seeds if x is self.inputs[k]}
+        seeds = [(x, g) for x, g in seeds if all(x is not self.inputs[k] for k in buffers)]
+        if self.late and of_buffers:
+            seeds = [*self._shares(of_buffers), *seeds]
         floats = [k for k in range(shape.carries) if _is_float(body.inputs[k])]
         sources = [*floats, *self.asked]
-        totals = dict(zip(sources, backward(c, records, seeds, [self.inputs[i] for i in sources])))
-        self.carried = {k: totals[k] for k in floats}
+        totals = dict(zip(sources, backward(c, list(records.values()), seeds, [self.inputs[i] for i in sources])))
+        self.carried = {k: of_buffers.get(k, totals[k]) for k in floats}
         self.sums = {i: totals[i] for i in self.summed if totals[i] is not None and totals[i] is not self.summed[i]}
         self.slices = {i: totals[i] for i in self.asked if shape.is_stacked(i) and totals[i] is not None}
         if shape.length != 1:  # each slice is a piece of a whole that is 0 elsewhere, and -0.0 + 0 is 0
             self.slices = {i: c.add(g, c.full(0, like=g)) for i, g in self.slices.items()}
+
+    def _shares(self, of_buffers: dict[int, Any]) -> list[tuple[Any, Any]]:
+        """For carries what begins their sums: the share of the rows that the iteration before wrote."""
+        c, last = self.b, len(self.inputs) - self.shape.carries - self.shape.stacked
+        invariant = self.inputs[len(self.inputs) - last :]
+        for n in self.writes.operands:
+            self.before[c.parameter(n.type, "before")] = self.values[n]
+        of_source = {source: node for node, source in self.before.items()}
+        known = {**dict(zip(invariant, invariant)), **of_source}
+        shares = self.shares_of_rows(c, of_buffers, known, {k: self.inputs[k] for k in self.late}, {})
+        if not self.follows:
+            self.first = first = c.parameter(TensorType((), bool_), "first")
+            shares = {
+                k: c.where(_everywhere(c, first, g), _zero_cotangent(c, self.inputs[k]), g) for k, g in shares.items()
+            }
+        return [(self.inputs[k], g) for k, g in shares.items()]
+
+    def shares_of_rows(
+        self, b: Any, of_buffers: dict[int, Any], known: dict[Any, Any], carries: dict[int, Any], begun: dict[int, Any]
+    ) -> dict[int, Any]:
+        """The cotangents of ``late`` values, here ``carries``, where those of the buffers are given after an iteration
+        in which operands of its writes were ``known``.  ``begun`` is what has come together for carries."""
+        stand_ins: dict[int, Any] = {id(self.late[k]): x for k, x in carries.items()}
+
+        def stand_in(x: Any) -> Any:  # of which only the type counts
+            if not _is_float(x):
+                return x
+            if id(x) not in stand_ins:
+                stand_ins[id(x)] = b.full(0, like=x.type)
+            return stand_ins[id(x)]
+
+        records = []
+        for op, operands, attrs, outputs, _ in self.written:
+            copies = [known[x] if x in known else stand_in(x) for x in operands]
+            results: Any = [stand_in(x) for x in outputs]
+            records.append(
+                Record(op, tuple(copies), attrs, Results(results) if isinstance(outputs, Results) else results)
+            )
+        starts = [(x, begun.get(k, _zero_cotangent(b, x))) for k, x in carries.items()]
+        seeds = [*starts, *((stand_in(self.outputs[k]), g) for k, g in of_buffers.items())]
+        totals = backward(b, records, seeds, list(carries.values()))
+        return {k: g for k, g in zip(carries, totals) if g is not None}
 
     # ---- which values are kept
 
@@ -353,6 +438,7 @@ class _Iteration:
             else:
                 computed.add(node)
                 stack += node.inputs
+        saved += [source for source in self.before.values() if source not in saved]
         nodes = [n for n in self.b.nodes if n in computed]
         forward = _pruned(
             Graph("body", tuple(self.inputs), tuple([n for n in self.b.nodes if n in first]),
@@ -403,9 +489,11 @@ class _Backward:
     """The scan that goes back.  Its operands are collected as its body's inputs are made."""
 
     def __init__(
-        self, b: Any, iteration: _Iteration, kept: _Split, gs: Values, xs: Values, stacks: Values, so_far: Values
-    ) -> None:
-        self.b, self.iteration, self.kept = b, iteration, kept
+        self, b: Any, iteration: _Iteration, kept: _Split, gs: Values, xs: Values, stacks: Values, so_far: Values,
+        before: Values,
+    ) -> None:  # fmt: skip
+        self.b, self.iteration, self.kept, self.before = b, iteration, kept, before
+        self.is_after: Any = None  # whether so many iterations were before, for none to all
         self.gs, self.xs, self.stacks, self.so_far = gs, xs, stacks, so_far
         self.new: dict[Node, Node] = {}
         self.inputs: list[Node] = []
@@ -430,7 +518,13 @@ class _Backward:
             if iteration.inputs[i] in self.kept.read:
                 self._take(iteration.inputs[i], self.xs[i])
         for node, x in zip(self.kept.saved, self.stacks):
-            self._take(node, x)
+            if node in self.kept.read:
+                self._take(node, x)
+        for number, (node, source) in enumerate(iteration.before.items()):
+            if node in self.kept.read:
+                self._take(node, _row(b, self._with_first(number, source), 0, shape.length))
+        if iteration.first in self.kept.read:
+            self._take(iteration.first, _row(b, self._is_none_before(), 0, shape.length))
         for j, g in iteration.of_stack.items():
             self._take(g, self.gs[j])
         for k, g in iteration.begun.items():
@@ -466,7 +560,37 @@ class _Backward:
             n = shape.length
             last = _row(b, self.gs[self.iteration.same[k]], *((0, 1) if shape.reverse else (n - 1, n)))
             return _sum(b, g, b.reshape(last, shape=self.xs[k].type.shape))
-        return _zero_cotangent(b, self.xs[k]) if g is None else g
+        start = _zero_cotangent(b, self.xs[k]) if g is None else g
+        return self._with_rows(k, start) if k in self.iteration.late and self.iteration.before else start
+
+    def _with_rows(self, k: int, start: Any) -> Any:
+        """That of a carry which the last iteration wrote into a row: ``start``, and the share of that row."""
+        b, iteration, n = self.b, self.iteration, self.iteration.shape.length
+        known = dict(zip(iteration.inputs[iteration.shape.carries :], self.xs[iteration.shape.carries :]))
+        for number, source in enumerate(iteration.before.values()):
+            last = _row(b, self._with_first(number, source), n, n + 1)
+            known[source] = b.reshape(last, shape=source.type.shape)
+        of_buffers = {i: self.gs[i] for i in iteration.writes.buffers if self.gs[i] is not None}
+        total = iteration.shares_of_rows(
+            b, of_buffers, known, {i: _zero_cotangent(b, self.xs[i]) for i in iteration.late}, {k: start}
+        ).get(k, start)
+        if self.before or isinstance(n, int):
+            return total
+        none = b.reshape(_row(b, self._is_none_before(), n, n + 1), shape=())
+        return b.where(_everywhere(b, none, total), start, total)
+
+    def _with_first(self, number: int, source: Node) -> Any:
+        """What an operand of writes was in all iterations, and in the one before them."""
+        stack = self.stacks[self.kept.saved.index(source)]
+        first = self.before[number] if self.before else self.b.full(0, like=source.type)
+        return self.b.concat(self.b.reshape(first, shape=(1, *source.type.shape)), stack, axis=0)
+
+    def _is_none_before(self) -> Any:
+        """For each number of iterations whether it is 0."""
+        if self.is_after is None:
+            count = self.b.iota(shape=(self.iteration.shape.length + 1,), axis=0, dtype=int64)
+            self.is_after = self.b.equal(count, self.b.full(0, like=count.type))
+        return self.is_after
 
     def _shifted(self, k: int) -> Any:
         """For each iteration what the sum for the carry that it began with starts with: the cotangent of the slice that
@@ -582,16 +706,17 @@ def while_vjp(
 
 
 def _totals_after_first(
-    b: Builder, iterations: Value, gs: Values, body: Graph, wanted: Flags, xs: Values, so_far: Values
+    b: Builder, iterations: Value, gs: Values, body: Graph, wanted: Flags, xs: Values, so_far: Values, before: Values
 ) -> list[Any]:
     """The totals of the iterations after the first one."""
     one = b.literal(1, iterations.type.dtype)
-    return _while_totals(b, b.subtract(iterations, one), gs, xs, body, so_far, wanted, -0.0)
+    return _while_totals(b, b.subtract(iterations, one), gs, xs, body, so_far, wanted, -0.0, before)
 
 
 def _while_totals(
-    b: Any, iterations: Value, gs: Values, xs: Values, body: Graph, so_far: Values, wanted: Flags, nothing: float
-) -> list[Any]:
+    b: Any, iterations: Value, gs: Values, xs: Values, body: Graph, so_far: Values, wanted: Flags, nothing: float,
+    before: Values = (),
+) -> list[Any]:  # fmt: skip
     """The totals after so many iterations, ``nothing`` where there is no iteration, and so no sum."""
     count = len(body.outputs)
     symbol = _symbol(body)
@@ -605,14 +730,17 @@ def _while_totals(
     starts: list[Any] = [None] * len(xs)
     for i in begun:
         starts[i] = c.parameter(xs[i].type, f"total{i}")
-    totals = _scan_totals(c, own_totals, inputs, body, _Shape(count, 0, Dim(symbol) - 2, False), starts, wanted)
+    own_before = [c.parameter(x.type, f"before{k}") for k, x in enumerate(before)]
+    shape = _Shape(count, 0, Dim(symbol) - 2, False)
+    totals = _scan_totals(c, own_totals, inputs, body, shape, starts, wanted, own_before)
     reached = [i for i, total in enumerate(totals) if total is not None]
     graph = _pruned(c.finish([totals[i] for i in reached]), _checks(c.nodes))
-    operands = [*xs, *(gs[k] for k in seeded), *(so_far[i] for i in begun)]
+    operands = [*xs, *(gs[k] for k in seeded), *(so_far[i] for i in begun), *before]
     gradients = dict(zip(reached, b.results(b.sized(iterations, *operands, body=graph, symbol=symbol))))
     none = b.equal(iterations, b.literal(0, iterations.type.dtype))
+    late = row_writes(body, count).late.values() if before else ()
     for i, total in gradients.items():
-        if so_far[i] is None and (i >= count or gs[i] is None):
+        if so_far[i] is None and i not in late and (i >= count or gs[i] is None):
             gradients[i] = b.where(_everywhere(b, none, total), b.full(nothing, like=total), total)
     return [gradients.get(i) for i in range(len(xs))]
 

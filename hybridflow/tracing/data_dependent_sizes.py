@@ -19,6 +19,7 @@ from hybridflow.array.shapes import reshape
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.graph import Node
 from hybridflow.compiler.ops import Kind
+from hybridflow.compiler.ops.row_writes import LIST_IS_FULL
 from hybridflow.core.context import now
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import cast, scalar
@@ -129,7 +130,7 @@ def check_room(number: int, needed: Tensor, capacity: object) -> None:
         raise SizeKnownError(ROOM, number, max(2 * capacity.item(), needed.item()))
 
     limit = scalar(capacity, dtypes.int64, "convert")
-    require(elementwise.less_equal(needed, limit), fail, (needed, limit), None, "a list needs more room.")
+    require(elementwise.less_equal(needed, limit), fail, (needed, limit), None, LIST_IS_FULL)
 
 
 def length(count: Tensor, leave: Callable[[Tensor], Tensor]) -> Any:

@@ -13,6 +13,8 @@ import pytest
 import hybridflow as hf
 from hybridflow.core import pytree
 from hybridflow.errors import HybridflowError
+from tests.support.bits import same_bits
+from tests.support.teams import threads as team_of
 
 pytestmark = pytest.mark.code
 
@@ -665,3 +667,91 @@ def test_what_has_no_sizes_says_so() -> None:
     ):
         with pytest.raises(HybridflowError, match="how long a list is"):
             use()
+
+
+# ---- sums of several shares: what a list becomes comes first, then what the next iteration does
+
+
+def turned(s: Any, w: Any) -> Any:
+    return hf.tanh(s @ w) + hf.sin(s) * 0.3 * s
+
+
+def states(w: Any, s: Any, count: Any) -> Any:
+    made, i = [], hf.asarray(0)
+    while i < count:
+        s = turned(s, w)
+        made.append(s)
+        i = i + 1
+    rows = hf.stack(made)
+    return hf.sum(rows * rows) + hf.sum(hf.sin(s))
+
+
+def states_of_a_start_that_is_read(w: Any, s: Any, count: Any) -> Any:
+    made, i, t = [], hf.asarray(0), s
+    while i < count:
+        t = turned(t, w)
+        made.append(t)
+        i = i + 1
+    return hf.sum(hf.sin(hf.stack(made))) + hf.sum(s * s * hf.cos(s))
+
+
+def states_under_a_condition(w: Any, s: Any, count: Any) -> Any:
+    made, i = [], hf.asarray(0)
+    while i < count:
+        i = i + 1
+        s = turned(s, w)
+        if hf.sum(s) > 0.0:
+            continue
+        made.append(s)
+    return hf.sum(hf.sin(hf.stack(made))) if len(made) > 0 else hf.sum(s)
+
+
+def values_under_a_condition(w: Any, s: Any, count: Any) -> Any:
+    made = []
+    for _ in range(count):
+        y = hf.tanh(s @ w)
+        if hf.sum(y) > -0.2:
+            made.append(y)
+        s = y * 0.7 + hf.sin(y) * s + y * y * 0.1
+    return hf.sum(hf.sin(hf.stack(made))) + hf.sum(s) if len(made) > 0 else hf.sum(s)
+
+
+def states_of_a_pair(w: Any, s: Any, count: Any) -> Any:
+    made, others, v = [], [], hf.sum(s)
+    for _ in range(count):
+        v = v - 0.1 * hf.sin(v) * v + 0.2 * hf.cos(v)
+        s = turned(s, w) + v * 0.05 * s
+        made.append((s, v))
+        others.append(s)
+        others.append(s * 2)
+    states = hf.stack([pair[0] for pair in made]) * hf.reshape(hf.stack([pair[1] for pair in made]), (-1, 1))
+    return hf.sum(states) + hf.sum(hf.sin(hf.stack(others)))
+
+
+SHARED = [
+    states,
+    states_of_a_start_that_is_read,
+    states_under_a_condition,
+    values_under_a_condition,
+    states_of_a_pair,
+]
+
+
+@pytest.mark.parametrize("loss", SHARED, ids=lambda loss: loss.__name__)
+def test_gradients_of_states_that_a_list_holds_have_the_bits_of_eager_ones(loss: Any) -> None:
+    rng = np.random.default_rng(3)
+
+    def gradients(w: Any, s: Any, count: Any) -> Any:
+        with hf.GradientTape() as tape:
+            tape.watch((w, s))
+            value = loss(w, s, count)
+        return value, *tape.gradient(value, (w, s))
+
+    compiled = hf.function(gradients)
+    for count in (1, 4):
+        w, s = (hf.asarray(rng.normal(size=shape).astype("float32") * 0.5) for shape in ((5, 5), (5,)))
+        expected = gradients(w, s, n(count))
+        for team in (1, 2, 3):
+            with team_of(team):
+                got = compiled(w, s, n(count))
+            assert all(map(same_bits, map(np.asarray, got), map(np.asarray, expected))), (count, team)
