@@ -67,7 +67,7 @@ class SpectralNormalization(Layer, one_tensor=True):
 
     def _attributes(self) -> Iterator[tuple[str, Any]]:
         # In Keras's order: the kernel and its vector before the bias.  The kernel of a frozen layer comes with it.
-        if self.layer.built and hasattr(self, "vector_u") and self.layer.trainable:
+        if hasattr(self, "vector_u") and self.layer.built and self.layer.trainable:
             yield f"layer.{self._which}", self._kernel
             yield "vector_u", self.vector_u
         yield from super()._attributes()
