@@ -68,7 +68,7 @@ def weak_kind(value: Any) -> type | None:
         return kind
     if kind is Dim:
         return int
-    if isinstance(value, np.generic) or getattr(value, "is_weak", False):
+    if isinstance(value, np.generic) or (hasattr(kind, "is_weak") and value.is_weak):
         return _kind_of(value.dtype)
     if isinstance(value, (bool, int, float, complex)):
         return (

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import types
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
@@ -325,3 +326,13 @@ def flatten_up_to(structure: Structure, value: object, root: str) -> list[tuple[
         raise ValueError(f"{root} has {len(children)} entries where {len(structure.children)} are expected")
     steps = zip(structure.children, children, child_paths(structure, root))
     return [part for child, item, name in steps for part in flatten_up_to(child, item, name)]
+
+
+def instance_dict(value: object) -> dict[str, Any] | None:
+    """The dict of an instance's attributes; it may be of a class of the user's (``self.__dict__ = self``)."""
+    kind = type(value)
+    has_own = any("__dict__" in base.__dict__ for base in kind.__mro__)
+    if not has_own and any(isinstance(base.__dict__.get("__getattr__"), types.FunctionType) for base in kind.__mro__):
+        return None  # the user's code would be asked
+    attributes = getattr(value, "__dict__", None)
+    return attributes if isinstance(attributes, dict) else None

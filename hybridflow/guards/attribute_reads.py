@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.core.pytree import instance_dict
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.guards.code_ownership import is_library_module, is_of_hybridflow, is_ours, is_recorded, is_users_class
@@ -39,12 +40,6 @@ def in_class(kind: type, name: str) -> Any:
     return MISSING
 
 
-def instance_dict(value: object) -> dict[str, Any] | None:
-    """The dict of an instance's attributes; it may be of a class of the user's (``self.__dict__ = self``)."""
-    attributes = getattr(value, "__dict__", None)
-    return attributes if isinstance(attributes, dict) else None
-
-
 def holds(attributes: dict[str, Any], name: str) -> bool:
     """Whether there is an attribute of this name among an instance's own, as attribute lookup sees it."""
     return dict.__contains__(attributes, name)
@@ -53,7 +48,11 @@ def holds(attributes: dict[str, Any], name: str) -> bool:
 def read_attribute(recording: GuardBuilder, value: object, name: str, result: object) -> None:
     """Note what reading ``value.name`` looked at; it gave ``result``, or MISSING if it raised AttributeError."""
     kind = type(value)
-    if kind in ATOMS or (isinstance(value, enum.Enum) and _is_of_member(kind, name)):
+    if kind in ATOMS:
+        return
+    if isinstance(value, enum.Enum) and _is_of_member(kind, name):
+        if name != "__class__":
+            _of_member(recording, value, name.strip("_"))
         return
     if kind in CONTAINERS:
         _of_container(recording, value, name, result)
@@ -74,16 +73,39 @@ def read_attribute(recording: GuardBuilder, value: object, name: str, result: ob
         if instance_dict(value) is not None:  # of its user's: its own are in slots
             recording.weak_root(value, name)
             read_plain_attribute(recording, value, name)
+    elif kind is types.MethodType and recording.slot_of(value) is None:
+        if name not in _OF_METHODS:  # the function's, which is found where the method was
+            function: Any = value.__func__  # type: ignore[attr-defined]
+            _root_function(recording, function)
+            read_attribute(recording, function, name, result)
     else:
         if isinstance(value, enum.Enum):
-            recording.root(value, f"{kind.__name__}.{value.name}")
+            recording.root(value, f"{kind.__name__}.{value._name_}")
         if not recording.is_set(value, name):
             _of_object(recording, value, name, result)
+
+
+_OF_METHODS = frozenset(("__self__", "__func__", "__class__", "__call__"))
+
+
+def _root_function(recording: GuardBuilder, function: object) -> None:
+    """A function that a class holds, of which the class's guard says that it stays: its attributes may change."""
+    if isinstance(function, types.FunctionType):
+        recording.weak_root(function, function.__name__)
 
 
 def _is_of_member(kind: type, name: str) -> bool:
     """Whether an attribute of an enumeration's members is what makes them: it stays."""
     return name in _OF_MEMBERS or (name in ("name", "value") and in_class(kind, name) is enum.Enum.__dict__[name])
+
+
+def _of_member(recording: GuardBuilder, member: enum.Enum, name: str) -> None:
+    """The name or the value of an enumeration's member: what it holds may change, if it is a list."""
+    attributes = member.__dict__
+    slot = recording.root(member, f"{type(member).__name__}.{attributes['_name_']}")
+    where = recording.guard_instance_dict(slot, member, attributes)
+    text = f"{recording.texts[slot]}.{name}"
+    recording.guard_read(where, "item", f"_{name}_", attributes[f"_{name}_"], text)
 
 
 _OF_MEMBERS = frozenset(("_name_", "_value_", "__class__"))
@@ -108,6 +130,10 @@ _FIELDS = (types.GetSetDescriptorType, types.MemberDescriptorType)
 def before_attribute(recording: GuardBuilder, value: Any, name: str) -> None:
     """Follow the code of the user's that reading ``value.name`` will run: properties, ``__getattr__`` and the like."""
     kind = value if isinstance(value, type) else type(value)
+    if isinstance(value, types.ModuleType) and name not in value.__dict__:
+        getter = value.__dict__.get("__getattr__")
+        if isinstance(getter, types.FunctionType) and is_recorded(getter.__code__):
+            follow(recording, getter)
     if kind is super:
         kind = value.__self_class__
         for base in kind.__mro__:
@@ -223,6 +249,7 @@ def _of_object(recording: GuardBuilder, value: object, name: str, result: object
     elif isinstance(shared, (types.FunctionType, Dispatcher)):
         _method(recording, value, name, shared)
     elif isinstance(shared, (staticmethod, classmethod)):
+        _root_function(recording, shared.__func__)
         lookup_of(recording, value, name)
         _not_in_instance(recording, value, name)
     elif shared is MISSING:
@@ -358,6 +385,8 @@ def _of_class(recording: GuardBuilder, kind: type, name: str, result: object) ->
             recording.guard_read(class_slot(recording, kind), "attribute", name, result, f"{kind.__name__}.{name}")
         return
     class_value = lookup(recording, kind, name)
+    if isinstance(class_value, (staticmethod, classmethod)):
+        _root_function(recording, class_value.__func__)
     if class_value is MISSING and result is not MISSING:
         lookup(recording, type(kind), "__getattr__")
     elif shared is not MISSING:
@@ -395,6 +424,8 @@ def _of_array(recording: GuardBuilder, array: np.ndarray, name: str, result: obj
     text = f"{recording.texts[slot]}.{name}"
     if name == "__dict__" and result is not MISSING:
         recording.guard_instance_dict(slot, array, result)
+    elif name == "flags":
+        recording.add_guard(slot, "call", SameResult(_flags_of, _flags_of(array)), "flags")
     elif name in _ARRAY_TYPE:
         recording.add_guard(slot, "call", ArrayType(array), "type")
     elif isinstance(result, np.ndarray):
@@ -405,6 +436,10 @@ def _of_array(recording: GuardBuilder, array: np.ndarray, name: str, result: obj
     elif not callable(result):
         recording.add_guard(slot, "call", ArrayContents(array), "elements")
         recording.on_array_shared(array)
+
+
+def _flags_of(array: np.ndarray) -> int:
+    return int(array.flags.num)
 
 
 def _of_module(recording: GuardBuilder, module: types.ModuleType, name: str, result: object) -> None:
@@ -420,3 +455,8 @@ def _of_module(recording: GuardBuilder, module: types.ModuleType, name: str, res
         recording.guard_read(slot, "item", name, module.__dict__[name], text)
     else:
         recording.guard_absent(slot, "item", name, text)
+        getter = module.__dict__.get("__getattr__", MISSING)
+        if getter is MISSING:
+            recording.guard_absent(slot, "item", "__getattr__", f"{module.__name__}.__getattr__")
+        else:
+            recording.guard_read(slot, "item", "__getattr__", getter, f"{module.__name__}.__getattr__")

@@ -18,6 +18,7 @@ from hybridflow.autograph.runtime.mutable_locations import location_of
 from hybridflow.autograph.runtime.phi import same_constant
 from hybridflow.core import pytree
 from hybridflow.core.context import now
+from hybridflow.core.pytree import instance_dict
 from hybridflow.guards.code_ownership import is_of_hybridflow
 from hybridflow.guards.value_checks import ATOMS
 from hybridflow.tracing.symbolic_tensor import SymbolicTensor
@@ -104,7 +105,7 @@ class AttributeWrites:
 
 def has_instance_attribute(owner: object, name: str) -> bool:
     """Whether setting an attribute stores the value among the object's own, and does nothing else."""
-    if isinstance(owner, (type, types.ModuleType)) or type(getattr(owner, "__dict__", None)) is not dict:
+    if isinstance(owner, (type, types.ModuleType)) or type(instance_dict(owner)) is not dict:
         return False
     for base in type(owner).__mro__:
         if "__setattr__" in vars(base) and not (base is object or is_of_hybridflow(base)):

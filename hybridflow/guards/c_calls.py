@@ -27,6 +27,7 @@ from hybridflow.guards.attribute_reads import (
     read_attribute,
 )
 from hybridflow.guards.builtin_reads import SPECIAL, get_attribute, get_item
+from hybridflow.guards.c_state import note_c_state
 from hybridflow.guards.class_calls import constructor
 from hybridflow.guards.code_ownership import is_users_class
 from hybridflow.guards.container_reads import (
@@ -167,14 +168,20 @@ def _note_method(recording: GuardBuilder, owner: Any, name: str, args: Any) -> N
             read_items(recording, owner)
         else:
             consume(recording, owner)
-    elif name in ("__next__", "send", "throw", "close"):
+    elif hasattr(type(owner), "__next__") or (isinstance(owner, BaseException) and name in _OF_EXCEPTIONS):
         recording.effect(owner, f"calls {{}}.{name}")
+    elif note_c_state(recording, owner):
+        return
     elif is_users_class(type(owner)):
         consume(recording, owner)
     elif not is_pure(recording, type(owner).__module__ or "", name):
         recording.reason(
             f"calls {type(owner).__name__}.{name}, which is not known", "call it outside and pass the result"
         )
+
+
+# Methods that change exceptions.  Of iterators, any method may show how far they are.
+_OF_EXCEPTIONS = frozenset(("__setstate__", "add_note", "with_traceback"))
 
 
 def _look_up(owner: Any, key: Any) -> tuple[Any, bool]:

@@ -60,7 +60,7 @@ def prepare(recording: GuardBuilder, f: Any) -> Any:
         return builtin(recording, f)
     if isinstance(f, DESCRIPTORS):
         return descriptor(recording, f)
-    if kind is functools.partial:
+    if isinstance(f, functools.partial) and in_class(kind, "__call__") is functools.partial.__call__:
         return _partial(recording, f)
     if kind is functools._lru_cache_wrapper:
         return functools.partial(call_lru_cache, recording, f)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.core.pytree import instance_dict
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.guards import c_function_models
@@ -20,10 +21,10 @@ from hybridflow.guards.attribute_reads import (
     MISSING,
     before_attribute,
     in_class,
-    instance_dict,
     lookup_of,
     read_attribute,
 )
+from hybridflow.guards.c_state import fields_of_exceptions, note_c_state, note_context
 from hybridflow.guards.code_ownership import is_of_hybridflow, is_recorded, is_users_class
 from hybridflow.guards.guard_builder import GuardBuilder
 from hybridflow.guards.instrumented_code import follow, is_generated
@@ -249,18 +250,36 @@ def consume(
             before_operator(recording, value, "keys")
     elif isinstance(value, _FUNCTIONS):
         recording.prepare(recording, value)
+    elif hasattr(type(value), "__next__") and recording.slot_of(value) is not None and not is_users_class(type(value)):
+        recording.effect(value, "takes items from {}, which outlives the call")
+    elif is_foreign_array(value):
+        if recording.slot_of(value) is not None:
+            recording.opaque_array(value)
+    elif note_c_state(recording, value):
+        return
+    elif isinstance(value, BaseException):
+        _read_exception(recording, value, depth)
     elif is_users_class(type(value)):
         follow_methods(recording, value, depth, whole)
     elif _has_recorded_methods(type(value)):  # ``UserList``, the views of ``UserDict``
         follow_methods(recording, value, depth, whole)
         read_state(recording, value, min(depth, _STATE_DEPTH))
-    elif hasattr(type(value), "__next__") and recording.slot_of(value) is not None:
-        recording.effect(value, "takes items from {}, which outlives the call")
-    elif is_foreign_array(value):
-        if recording.slot_of(value) is not None:
-            recording.opaque_array(value)
     elif instance_dict(value) is not None:
         read_state(recording, value, min(depth, _STATE_DEPTH))
+
+
+def _read_exception(recording: GuardBuilder, error: BaseException, depth: int) -> None:
+    if recording.slot_of(error) is None or (id(error), True) in recording.consumed:
+        return
+    for name in fields_of_exceptions(type(error)):
+        held = getattr(error, name, MISSING)
+        read_attribute(recording, error, name, held)
+        if depth > 0:
+            consume(recording, held, depth - 1, whole=True)
+    if is_users_class(type(error)):
+        follow_methods(recording, error, depth, whole=True)
+    else:
+        read_state(recording, error)
 
 
 def is_foreign_array(value: object) -> bool:
@@ -274,12 +293,7 @@ def is_foreign_array(value: object) -> bool:
 def _note_context(recording: GuardBuilder) -> None:
     """Decimal numbers are rounded as the context of the thread says."""
     where = recording.root(decimal.getcontext, "decimal.getcontext")
-    recording.add_guard(where, "call", SameResult(_context_text, _context_text(decimal.getcontext)), "context")
-
-
-def _context_text(get: Any) -> str:
-    context = get()
-    return repr((context.prec, context.rounding, context.Emin, context.Emax, context.clamp, context.traps))
+    note_context(recording, where, decimal.getcontext, lambda get: get())
 
 
 def read_text(recording: GuardBuilder, value: object) -> None:
@@ -403,6 +417,8 @@ def read_state(recording: GuardBuilder, value: object, depth: int = _STATE_DEPTH
     """
     kind, slot = type(value), recording.slot_of(value)
     if slot is None or is_plain(value) or isinstance(value, (np.ndarray, *_FUNCTIONS)) or base_container(value):
+        return
+    if note_c_state(recording, value):
         return
     attributes, module = instance_dict(value), kind.__module__ or ""
     if attributes is None:

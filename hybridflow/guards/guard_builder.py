@@ -26,6 +26,7 @@ from hybridflow.autograph.runtime.choices import Choice
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core import pytree
 from hybridflow.core.context_manager import Nested
+from hybridflow.core.pytree import instance_dict
 from hybridflow.core.shape import Shape
 from hybridflow.core.tensor import Tensor, looked_at
 from hybridflow.effects.runtime_text import RuntimeText
@@ -363,7 +364,7 @@ class GuardBuilder:
 
     def is_set(self, owner: object, name: str) -> bool:
         """Whether the trace has set an attribute, so that what it reads there is its own."""
-        return bool(self._locations) and self._was_written_here((self.slot_of(getattr(owner, "__dict__", None)), name))
+        return bool(self._locations) and self._was_written_here((self.slot_of(instance_dict(owner)), name))
 
     def _was_written_here(self, key: Any) -> bool:
         """Whether what is about to be read at a place was set by the trace; else it depends on what was there."""
@@ -567,7 +568,7 @@ def _parts(value: Any) -> Collection[Any]:
         return value
     if kind in MAPPINGS:
         return value.values()
-    attributes = getattr(value, "__dict__", None) if is_users_class(kind) else None
+    attributes = instance_dict(value) if is_users_class(kind) else None
     return attributes.values() if type(attributes) is dict else ()
 
 
@@ -583,7 +584,7 @@ def _contents(cell: types.CellType) -> Any:
 
 def _location_of_tensor(value: object, text: str) -> str:
     """How the user would write where a container or an object holds a tensor of the trace."""
-    pairs = value.items() if isinstance(value, dict) else vars(value).items() if hasattr(value, "__dict__") else ()
+    pairs = value.items() if isinstance(value, dict) else (instance_dict(value) or {}).items()
     for key, item in pairs:
         if _is_leaked_tracer(item):
             return f"{text}[{key!r}]" if isinstance(value, dict) else f"{text}.{key}"
@@ -592,7 +593,7 @@ def _location_of_tensor(value: object, text: str) -> str:
 
 def _restore_contents(value: Any, held: list[Any]) -> None:
     """Give a container or an object what it held before."""
-    contents = value if isinstance(value, dict) else getattr(value, "__dict__", None)
+    contents = value if isinstance(value, dict) else instance_dict(value)
     if isinstance(contents, dict):
         contents.clear()
         contents.update(zip(held[::2], held[1::2]))
@@ -618,7 +619,7 @@ def _contents_of(value: object) -> list[Any] | None:
     if type(value) in CONTAINERS:
         return items_of(value) if type(value) in _CHANGING else None
     if is_users_class(type(value)):
-        attributes = getattr(value, "__dict__", None)
+        attributes = instance_dict(value)
         return items_of(attributes) if type(attributes) is dict else None
     return None
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.core.pytree import instance_dict
 from hybridflow.guards.code_ownership import is_users_class
 
 NOTHING = object()
@@ -105,7 +106,7 @@ def _restoring(value: object) -> Callable[[], None] | None:
     for base, update in _UPDATES:
         if isinstance(value, base):
             return functools.partial(_refill, base, update, value, list(_items(base, value)))
-    attributes = getattr(value, "__dict__", None)
+    attributes = instance_dict(value)
     if type(attributes) is dict and is_users_class(type(value)):
         return functools.partial(_refill, dict, dict.update, attributes, list(attributes.items()))
     return None

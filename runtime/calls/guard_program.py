@@ -146,7 +146,7 @@ def _owner(step: GuardStep, steps: Sequence[GuardStep], owners: Sequence[Owner |
         return around if above.read == "class" and around else ("type", step.owner)
     if step.read == "index" or (step.check == "length" and _is_exact(above, tuple)):
         return around if _is_exact(above, tuple) else None
-    is_of_keys = step.check == "length" or getattr(step.expected, "is_of_keys", False)
+    is_of_keys = step.check == "length" or (step.check == "call" and getattr(step.expected, "is_of_keys", False))
     if type(step.operand) in _PLAIN_KEYS if step.read == "item" else is_of_keys:
         return around if above.read == "own" else ("dict", step.owner) if _is_exact(above, dict) else None
     return None

@@ -12,6 +12,7 @@ from hybridflow.autograph.runtime.mutation_check import MutationSnapshot
 from hybridflow.autograph.runtime.phi import is_traced_in
 from hybridflow.core import pytree
 from hybridflow.core.context_manager import block
+from hybridflow.core.pytree import instance_dict
 from hybridflow.errors import ConcretizationError, TraceError
 from hybridflow.tracing.subtrace import SubTrace
 from hybridflow.tracing.symbolic_tensor import SymbolicTensor
@@ -115,7 +116,7 @@ class Branch:
 
     def has_changed(self, value: object) -> bool:
         """Whether a value is a place of which the side, which was left, has kept what it held before."""
-        return id(value) in self._holders or id(getattr(value, "__dict__", None)) in self._holders
+        return id(value) in self._holders or id(instance_dict(value)) in self._holders
 
     def final_value(self, value: object) -> Any:
         """A tensor with the value that the side, which was left, has given to a tensor in place."""
@@ -139,7 +140,7 @@ class Branch:
 
     def note_made(self, value: object) -> None:
         """An object was made in the side: what is done to it there is seen by nobody outside."""
-        attributes = getattr(value, "__dict__", None)
+        attributes = instance_dict(value)
         for one in (value, attributes) if type(attributes) is dict else (value,):
             self.created_here[id(one)] = one
             for key in [key for key, (place, _) in self.undo_log.items() if place.holder is one]:

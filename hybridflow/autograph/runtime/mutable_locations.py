@@ -12,6 +12,7 @@ import types
 from typing import Any
 
 from hybridflow.core.context import recorders
+from hybridflow.core.pytree import instance_dict
 from hybridflow.core.tensor import Tensor
 from hybridflow.tracing.symbolic_tensor import SymbolicTensor
 
@@ -236,7 +237,7 @@ def location_of(value: object, name: str | None = None) -> Location | None:
         return _ClassAttribute(value, name, f"{value.__name__}.{name}")
     if isinstance(value, types.ModuleType):
         return _Name(vars(value), name, f"{value.__name__}.{name}")
-    attributes = getattr(value, "__dict__", None)
+    attributes = instance_dict(value)
     text = f"{type(value).__name__}.{name}"
     if isinstance(value, Tensor):
         return None

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.autograph.runtime.mutable_locations import CONTAINERS
+from hybridflow.core.pytree import instance_dict
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.tracing.symbolic_number import SymbolicNumber
@@ -65,7 +66,7 @@ def _contents_of(value: object) -> list[Any]:
         return [value.func, *value.args, *value.keywords.values()]
     else:
         held = []
-    attributes = getattr(value, "__dict__", None)
+    attributes = instance_dict(value)
     return [*held, *attributes.values()] if type(attributes) is dict else held
 
 

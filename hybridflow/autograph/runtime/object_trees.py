@@ -15,6 +15,7 @@ from typing import Any
 
 from hybridflow.core import pytree
 from hybridflow.core.context import now
+from hybridflow.core.pytree import instance_dict
 
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE of CPython's object.h
 _ABSTRACT = (object, abc.ABC, typing.Generic, typing.Protocol)
@@ -70,7 +71,7 @@ def parts_of(value: object) -> tuple[tuple[Any, ...], Iterable[Any]] | None:
 
 def _attributes(value: object) -> dict[str, Any]:
     """An instance's own attributes, those in slots among them."""
-    result = dict(getattr(value, "__dict__", {}))
+    result = dict(instance_dict(value) or {})
     for base in type(value).__mro__:
         for name, member in vars(base).items():
             if isinstance(member, types.MemberDescriptorType) and hasattr(value, name):

@@ -22,6 +22,7 @@ from hybridflow.compiler.ir.extents import Dim
 from hybridflow.compiler.ir.types import TensorType, same_extents
 from hybridflow.core import pytree
 from hybridflow.core.promotion import OpenFloat, result_dtype, weak_kind
+from hybridflow.core.pytree import instance_dict
 from hybridflow.core.string_tensor import StringTensor
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import builder
@@ -106,7 +107,7 @@ def is_constant(value: object) -> bool:
 def holds_traced(value: object, trace: object) -> bool:
     """Whether an object that is no container of ours holds tensors that were made in ``trace``."""
     for leaf in object_trees.flatten(value)[0]:
-        attributes: Any = None if isinstance(leaf, (type, types.ModuleType)) else getattr(leaf, "__dict__", None)
+        attributes: Any = None if isinstance(leaf, (type, types.ModuleType)) else instance_dict(leaf)
         if type(attributes) is dict and any(
             is_traced_in(x, trace) for x in object_trees.flatten(list(attributes.values()))[0]
         ):

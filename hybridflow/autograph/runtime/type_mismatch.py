@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ from hybridflow.autograph.runtime.mutable_locations import UNBOUND, UNREAD
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core import pytree
 from hybridflow.core.promotion import OpenFloat
+from hybridflow.core.pytree import instance_dict
 from hybridflow.core.tensor import Tensor
 from hybridflow.tracing.symbolic_number import weak_of
 
@@ -32,7 +34,7 @@ class TypeMismatch:
 
 def _is_object(value: object) -> bool:
     """Whether a value is an instance of a class of the user's, and not what has a name of its own."""
-    return type(getattr(value, "__dict__", None)) is dict and not hasattr(value, "__qualname__")
+    return type(instance_dict(value)) is dict and not isinstance(value, (type, types.FunctionType))
 
 
 def text_of(value: object) -> str:
