@@ -377,7 +377,7 @@ class Layer(Module, Configured):
     def _build(self, inputs: Sequence[Any]) -> None:
         shape = shape_of(inputs[0]) if inputs else ()
         trace = now().trace
-        if trace is None or trace.parent is None:
+        if trace is None or trace.root is trace:
             with recorded_by(()):  # no tape has to know
                 self.build(shape)
         else:  # what is made inside of control flow is made before it, once
