@@ -192,9 +192,22 @@ class Taken:
         call_in_order(self._take, [], [])
         return self._known.element(call_in_order(self._answer, [], self._known.types))
 
+    def optional(self) -> tuple[Tensor, Any]:
+        """Whether there is an element, and that; zeros in the place of one that is not there."""
+        call_in_order(self._take_if_any, [], [])
+        flag, *tensors = call_in_order(self._answer, [], [_FLAG, *self._known.types])
+        return flag, self._known.element(tensors)
+
     def _take(self) -> None:
         with suspended():
             self._arrays.made = self._known.arrays(self._next())
+
+    def _take_if_any(self) -> None:
+        with suspended():
+            try:
+                self._arrays.made = [np.asarray(True), *self._known.arrays(self._next())]
+            except StopIteration:
+                self._arrays.made = [np.asarray(False), *self._known.nothing()]
 
     def _answer(self) -> Any:
         arrays, self._arrays.made = getattr(self._arrays, "made", None), None

@@ -5,8 +5,11 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from hybridflow import spans
 from hybridflow.core.context import now
+from hybridflow.core.tensor import wrap
 from hybridflow.data.elements import mapped
 from hybridflow.data.pipeline import Node, State
 from hybridflow.errors import ArgumentError, TraceError, of_user
@@ -70,6 +73,14 @@ class Iterator:
         except BaseException as error:
             self.close()
             raise of_user(error)  # noqa: B904  # the very error
+
+    def _optional(self) -> tuple[Any, Any]:
+        """Whether there is a next element, as a tensor, and that; None, or zeros in a compiled function, if not."""
+        if now().trace is not None:
+            return in_programs().Taken(self._node.spec, self.__next__).optional()
+        for element in self:
+            return wrap(np.array(True)), element
+        return wrap(np.array(False)), None
 
     def _program_iterations(self) -> Any:
         return in_programs().ElementIterations(self._node.spec, lambda: self, is_shared=True)

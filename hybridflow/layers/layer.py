@@ -140,7 +140,7 @@ class Layer(Module, Configured):
         batch_input_shape: Any = None,
         activity_regularizer: Identifier = None,
     ) -> None:
-        self.trainable = trainable
+        self._trainable = bool(trainable)  # there are no layers in it yet
         self._mark = layer_context.Mark()
         if activity_regularizer is not None:
             self.activity_regularizer = regularizers.get(activity_regularizer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -131,12 +132,18 @@ class Normalization(Layer, one_tensor=True):
                 self._build([asarray(x, dtype=self.compute_dtype)])
             others = tuple(axis for axis in range(x.ndim) if axis not in self._kept_axes(x.ndim))
             size = int(np.prod([x.shape[axis] for axis in others]))
+            if not size:
+                continue
             mean, squared = x.mean(others), x.var(others) * size  # merged as Chan and others do, which cancels little
             squares = squares + squared + (mean - total) ** 2 * (count * size / (count + size))
             total = total + (mean - total) * (size / (count + size))
             count += size
-        if not count:
+        if not self.built:
             raise ArgumentError(self.name, "the data are empty.")
+        if not count:
+            warnings.warn(f"{self.name}: the data are empty, and so mean and variance are NaN", stacklevel=2)
+            total = squares = np.full(self.adapt_mean.shape, np.nan)
+            count = 1
         self.adapt_mean.assign(total.astype("f4"))
         self.adapt_variance.assign((squares / count).astype("f4"))
 

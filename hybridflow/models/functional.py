@@ -9,6 +9,7 @@ from typing import Any, Self
 from hybridflow.array.shapes import expand_dims, squeeze
 from hybridflow.core import pytree
 from hybridflow.core.context import dialect
+from hybridflow.core.string_tensor import is_string
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError
@@ -300,12 +301,18 @@ def _unique(names: list[str]) -> list[str]:
     return result
 
 
+def _whole(value: object, symbol: Symbol, model: str) -> Tensor:
+    if isinstance(value, SparseBase):
+        return value.to_dense()
+    return as_tensor(value, model, symbol.dtype if is_string(symbol.dtype) else None)
+
+
 def fitting(value: object, symbol: Symbol, model: str) -> Any:
     """The value of an input as a tensor, with a last axis of extent 1 where it lacks that, or without one.
 
     A sparse tensor becomes a whole one.  Raises ArgumentError for another shape than that of the input.
     """
-    value = value.to_dense() if isinstance(value, SparseBase) else as_tensor(value, model)
+    value = _whole(value, symbol, model)
     if value.ndim == symbol.ndim - 1 and symbol.shape[-1] == 1:
         value = expand_dims(value, axis=-1)
     elif value.ndim == symbol.ndim + 1 and value.shape[-1] == 1:

@@ -37,6 +37,7 @@ def save_model(model: object, filepath: str | os.PathLike[str], overwrite: bool 
 
     Raises:
         FileExistsError: for a file that is there, unless ``overwrite``.
+        ArgumentError: for what is no model, and for a path that is a folder.
         ArgumentTypeError: for a model whose configuration holds what cannot be written.
         CheckpointError: for a path that ends in ``.keras`` where h5py is not installed.
 
@@ -53,6 +54,8 @@ def save_model(model: object, filepath: str | os.PathLike[str], overwrite: bool 
     path = written(filepath)
     if not overwrite and os.path.exists(path):
         raise FileExistsError(f"{path} is there, and overwrite is False")
+    if os.path.isdir(path):
+        raise ArgumentError("save_model", f"{path} is a folder; give the path of a file, such as 'model.keras'.")
     header = {
         "version": _VERSION,
         "architecture": to_text(model, model.name),

@@ -127,7 +127,7 @@ def _signatures(obj: object, chosen_by_user: object, input_signature: Sequence[A
     if getattr(obj, "_is_model", False):
         return {DEFAULT: [of_model(obj)]}
     if isinstance(obj, Module):
-        functions = obj.signatures if isinstance(obj, Loaded) else dict(_functions_of(obj))
+        functions = obj.signatures if isinstance(obj, Loaded) else dict(functions_of(obj))
         if not functions:
             raise ArgumentError(
                 "saved",
@@ -160,12 +160,12 @@ def _methods(module: Module, chosen: Mapping[str, Any]) -> dict[str, list[Any]]:
     if isinstance(module, Loaded):
         held: Mapping[str, Any] = module.functions
     else:
-        named = _functions_of(module)
+        named = functions_of(module)
         held = {name: one for name, one in named if one.input_signature is not None or one.concrete_functions()}
     return {name: _concrete(one, name) for name, one in held.items() if name not in chosen}
 
 
-def _functions_of(module: Module) -> Iterator[tuple[str, Any]]:
+def functions_of(module: Module) -> Iterator[tuple[str, Any]]:
     """Those of its class, which are methods, and those among its attributes."""
     for name in dir(type(module)):
         if isinstance(getattr(type(module), name, None), Function):

@@ -191,18 +191,25 @@ class SparseBase:
 
     @entered
     def __add__(self, other: object) -> Any:
-        """The sum: of two sparse tensors the entries of both, with a dense one a dense tensor."""
+        """The sum: of two sparse tensors the entries of both, with a dense one a dense tensor; with a number of
+        Python's none."""
+        if isinstance(other, (bool, int, float, complex)):
+            return NotImplemented
         return self._joined(other) if isinstance(other, SparseBase) else add(*self._dense("sparse add", other))
 
     __radd__ = __add__
 
     @entered
     def __sub__(self, other: object) -> Any:
-        """The difference: sparse, or dense where one is dense."""
+        """The difference: sparse, or dense where one is dense; with a number of Python's none."""
+        if isinstance(other, (bool, int, float, complex)):
+            return NotImplemented
         return self._joined(-other) if isinstance(other, SparseBase) else subtract(*self._dense("sparse add", other))
 
     @entered
     def __rsub__(self, other: object) -> Any:
+        if isinstance(other, (bool, int, float, complex)):
+            return NotImplemented
         matrix, dense = self._dense("sparse add", other)
         return subtract(dense, matrix)
 

@@ -39,7 +39,7 @@ def load_weights(
     name = os.fspath(path)
     weights = read(name)
     layout = _layout(weights, source, name)
-    if not getattr(model, "built", True):
+    if not getattr(model, "built", True) and any(True for _ in weights):
         raise ArgumentError(STAGE, f"{model.name} has no variables yet: build it, or call it once.")
     if layout == "keras" and weights.format in ("keras", "keras-legacy"):
         if rename is not None:

@@ -34,7 +34,7 @@ MISSING = {
     "nn.rellu": "there is no tf.nn.rellu here; did you mean tf.nn.relu?",
     "keras.layers.Dens": "there is no tf.keras.layers.Dens here; did you mean tf.keras.layers.Dense?",
     "placeholder": "there is no tf.placeholder here: TensorFlow 1's; it is tf.compat.v1.placeholder.",
-    "keras.applications.MobileNet": "there is no tf.keras.applications.MobileNet here: write tf.keras.applications.Mo",
+    "keras.applications.NASNetMobile": "there is no tf.keras.applications.NASNetMobile here: write tf.keras",
     "keras.datasetz.mnist": "there is no tf.keras.datasetz here",
     "nn.ctc_beam_search_decoder": "there is no tf.nn.ctc_beam_search_decoder here: nothing decodes",
     "qqqqqq": "there is no tf.qqqqqq here, nor a name like it in tf.",

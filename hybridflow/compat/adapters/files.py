@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import shutil
 import time
@@ -28,10 +27,12 @@ from hybridflow.compat.export import export, tf_export
 from hybridflow.compat.facade import Facade
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.core import pytree
+from hybridflow.core.context import now
 from hybridflow.core.string_tensor import as_strings, is_string, string
 from hybridflow.data.csv_files import column, dialect_of, fields_in
 from hybridflow.errors import ArgumentError, DataError, InvalidArgumentError
-from hybridflow.saved.saving import in_folder
+from hybridflow.saved.loading import Loaded
+from hybridflow.saved.saving import DEFAULT, functions_of, in_folder
 from hybridflow.strings.host import of_each, step
 
 
@@ -53,8 +54,9 @@ def _of_lists(tensors: Any) -> Any:
 class Optional:
     """``tf.experimental.Optional``: an element, or that there is none."""
 
-    def __init__(self, spec: Any, values: tuple[Any, ...] = ()) -> None:
+    def __init__(self, spec: Any, values: tuple[Any, ...] = (), flag: Any = None) -> None:
         self.element_spec, self._values = spec, values
+        self._flag = hf.asarray(bool(values)) if flag is None else flag
 
     @staticmethod
     def from_value(value: Any) -> Optional:
@@ -69,11 +71,13 @@ class Optional:
 
     def has_value(self, name: str | None = None) -> Any:
         """Whether there is an element, as a tensor."""
-        return hf.asarray(bool(self._values))
+        return self._flag
 
     def get_value(self, name: str | None = None) -> Any:
         """The element.  Raises ArgumentError where there is none."""
-        if not self._values:
+        if now().trace is not None and self._values:
+            hf.debugging.assert_equal(self._flag, True, message="Optional has no value.")
+        elif not self._flag:
             raise ArgumentError("Optional", "has no value.")
         return self._values[0]
 
@@ -114,7 +118,8 @@ class Elements(hf.data.Iterator):
 
     def get_next_as_optional(self) -> Optional:
         """The next element, or that there is none."""
-        return Optional(self.element_spec, tuple(itertools.islice(self, 1)))
+        flag, element = self._optional()
+        return Optional(self.element_spec, (element,), flag)
 
     def load_state_dict(self, state_dict: Any) -> None:
         """Go on where a state was taken, though the iterator may have begun."""
@@ -424,7 +429,18 @@ def save(obj: Any, export_dir: Any, signatures: Any = None, options: Any = None)
     folder = os.path.dirname(path)
     if folder:
         os.makedirs(folder, exist_ok=True)
-    hf.saved.save(obj, path, signatures, with_methods=True)
+    hf.saved.save(obj, path, _found_signatures(obj) if signatures is None else signatures, with_methods=True)
+
+
+def _found_signatures(obj: Any) -> Any:
+    """The signatures of an object for which none are given: the one function whose arguments are known; none of a model
+    that was never called.  None for what has its own."""
+    if getattr(obj, "_is_model", False):
+        return None if obj.built or getattr(obj, "inputs", None) else {}
+    if not isinstance(obj, hf.Module) or isinstance(obj, Loaded):
+        return None
+    known = [one for _, one in functions_of(obj) if one.input_signature is not None]
+    return {DEFAULT: known[0]} if len(known) == 1 else {}
 
 
 class Signature:

@@ -33,6 +33,7 @@ def install() -> None:
     """Let tensors and variables have ``ref``, and tensors ``_keras_mask``, the mask that a layer gave them or None; and
     speak TensorFlow's dialect from here on."""
     setattr(hf.Tensor, "_keras_mask", property(mask_of))  # noqa: B010
+    setattr(Symbol, "_keras_mask", property(_mask_of_symbol))  # noqa: B010
     setattr(Ragged, "to_sparse", _rows_as_sparse)  # noqa: B010
     setattr(Ragged, "from_sparse", classmethod(_rows_of_sparse))  # noqa: B010
     for kind in (hf.Tensor, hf.Variable):
@@ -40,6 +41,10 @@ def install() -> None:
     setattr(hf.layers.Layer, "add_variable", _add_variable)  # noqa: B010
     _install_answers()
     dialect.is_tensorflow = True
+
+
+def _mask_of_symbol(x: Symbol) -> Any:
+    return None if x.mask_type is None else hf.layers.Lambda(mask_of)(x)
 
 
 def _add_variable(layer: hf.layers.Layer, name: Any = None, shape: Any = (), *args: Any, **kwargs: Any) -> Any:

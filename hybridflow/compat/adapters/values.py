@@ -182,6 +182,7 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None 
     """``tf.constant``: Python's ints become int32, or int64 where they do not fit, and NumPy's values keep their
     dtype."""
     dtype = None if dtype is None else as_dtype(dtype)
+    value = _of_column(value)
     if dtype is string or (dtype is None and holds_texts(value)):
         return text_constant(value, None if shape is None else extents(shape))
     tensor = hf.constant(value, dtype, None if shape is None else extents(shape))
@@ -197,12 +198,19 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
         value = value._whole()
     if isinstance(value, hf.Tensor) and dtype is None:
         return value
+    value = _of_column(value)
     if holds_texts(value) or (dtype is not None and as_dtype(dtype) is string):
         if dtype is not None and as_dtype(dtype) is not string:
             raise ArgumentError("convert_to_tensor", f"{value!r:.60} holds texts, no {as_dtype(dtype).name}.")
         return as_strings(value, "convert_to_tensor")
     tensor = hf.asarray(value, dtype)
     return tensor if dtype is not None else _as_made(tensor, value)
+
+
+def _of_column(value: Any) -> Any:
+    """A column of objects, as tables of pandas have, as NumPy's array; another value as it is."""
+    is_column = hasattr(value, "__array__") and not isinstance(value, (Operators, np.ndarray, np.generic))
+    return np.asarray(value) if is_column and getattr(getattr(value, "dtype", None), "kind", "") == "O" else value
 
 
 def text_constant(value: Any, shape: Any = None) -> Any:

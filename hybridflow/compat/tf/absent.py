@@ -126,7 +126,6 @@ not_here(
 not_here(
     "keras.applications",
     {
-        "MobileNet": "write tf.keras.applications.MobileNetV2",
         "NASNetMobile": "write tf.keras.applications.MobileNetV3Large",
     },
 )
