@@ -191,7 +191,7 @@ def _declarations(prefix: str, entry: Entry, layout: Layout) -> list[str]:
     name = f"{prefix}_{entry.name}"
     extents = [f"int64_t {extent}" for extent in entry.extents]
     lines = [f"/* {_one_line(entry.text)}"]
-    lines += [f"   {array.name}: {described(array)}" for array in (*entry.arguments, *entry.results)]
+    lines += [f"   {array.name}: {described(array)}{_of_model(array)}" for array in (*entry.arguments, *entry.results)]
     if entry.left_out:
         lines.append(f"   Not among the results, as it is known: {', '.join(entry.left_out)}")
     lines[-1] += " */"
@@ -205,6 +205,11 @@ def _declarations(prefix: str, entry: Entry, layout: Layout) -> list[str]:
 
 def _one_line(text: str) -> str:
     return text.replace("*/", "* /").replace("\n", " ")
+
+
+def _of_model(array: Array) -> str:
+    """Its name in the model, as text that begins and ends no comment."""
+    return f" ({array.model_name!a})".replace("*/", "* /").replace("/*", "/ *") if array.model_name else ""
 
 
 def parameters(prefix: str, entry: Entry, layout: Layout) -> list[str]:

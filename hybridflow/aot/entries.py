@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from hybridflow.compiler.ir.dtypes import SHORT
 from hybridflow.compiler.ir.extents import Extent
@@ -35,22 +35,31 @@ _RESERVED = """
     and asm catch class delete explicit export friend mutable namespace new not operator or private protected public
     template this throw try typename using virtual xor host state weights workspace shapes
 """  # of C and C++, and the parameters that all functions have
+_RESERVED_OF_ARRAYS = """
+    int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t uintptr_t size_t hf_host
+    NULL EOF BUFSIZ RAND_MAX EXIT_FAILURE EXIT_SUCCESS errno stdin stdout stderr linux unix I
+    main aligned release blocks count memory bytes status k atexit calloc exit free printf puts
+"""  # what headers define, and words of the example
 
 
 class Names:
-    """Names for C, each given once."""
+    """Names for C, each given once: of functions, which have a prefix, or of arrays and extents."""
 
-    def __init__(self) -> None:
-        self._taken = set(_RESERVED.split())
+    def __init__(self, of_arrays: bool = False) -> None:
+        self._taken = {*_RESERVED.split(), *(_RESERVED_OF_ARRAYS.split() if of_arrays else ())}
 
     def add(self, wanted: str) -> str:
         name = re.sub(r"\W+", "_", wanted, flags=re.ASCII).strip("_") or "x"
         name = f"x{name}" if name[0].isdigit() else name
         result, number = name, 2
-        while result in self._taken:
+        while self._is_taken(result):
             result, number = f"{name}_{number}", number + 1
         self._taken.add(result)
         return result
+
+    def _is_taken(self, name: str) -> bool:
+        """The example counts the elements of an array ``x`` in ``count_x``."""
+        return not self._taken.isdisjoint({name, f"count_{name}", name.removeprefix("count_")})
 
 
 @dataclass(frozen=True)
@@ -60,6 +69,7 @@ class Array:
     name: str
     dtype: str
     shape: tuple[Extent | str, ...]
+    model_name: str = ""  # where the model has one that is another
 
     @property
     def c_type(self) -> str:
@@ -109,16 +119,30 @@ class Entry:
         return [choice.sources[k] for choice in self.choices for k in choice.updated]
 
 
-def entries_of(functions: Mapping[str, SavedFunction], target: Target, prefix: str, number: int) -> list[Entry]:
-    """The entries of saved functions, compiled for the target of that number.  Raises ArgumentError for what C cannot
-    call."""
+class Ports(NamedTuple):
+    """The names that a model has for its arguments and its results."""
+
+    arguments: tuple[str, ...] = ()
+    results: tuple[str, ...] = ()
+
+    def renamed(self, names: Sequence[str], paths: Sequence[str]) -> list[str]:
+        """The model's ``names`` where there are as many as ``paths``; these where not."""
+        return list(names if len(names) == len(paths) else paths)
+
+
+def entries_of(
+    functions: Mapping[str, SavedFunction], target: Target, prefix: str, number: int, ports: Ports | None = None
+) -> list[Entry]:
+    """The entries of saved functions, compiled for the target of that number; the arguments and results of a single one
+    have the names of ``ports``.  Raises ArgumentError for what C cannot call."""
     result: list[Entry] = []
     names = Names()
     for name, function in functions.items():
-        c_name = "run" if len(functions) == 1 and name in ("serving_default", "__call__") else name
+        is_model = ports is not None or name in ("serving_default", "__call__")
+        c_name = "run" if len(functions) == 1 and is_model else name
         for programs in _by_signature(function):
             symbol = f"{prefix}.program{number}.{len(result)}"
-            result.append(_entry(programs, target, names.add(c_name), name, symbol))
+            result.append(_entry(programs, target, names.add(c_name), name, symbol, ports or Ports()))
     return result
 
 
@@ -150,11 +174,13 @@ def _is_part_of_leaf(wanted: object, leaf: object, key: object, other: object) -
     return all(not isinstance(w, int) or w == n for w, n in zip(wanted.shape, leaf.shape))
 
 
-def _entry(programs: Sequence[_Pair], target: Target, name: str, said: str, symbol: str) -> Entry:
+def _entry(programs: Sequence[_Pair], target: Target, name: str, said: str, symbol: str, ports: Ports) -> Entry:
     saved, first = programs[0]
-    names = Names()
+    names = Names(of_arrays=True)
     paths = [path for path, _ in first.arguments]
     leaves = [(path, spec) for path, spec in zip(paths, saved.leaves) if isinstance(spec, TensorSpec)]
+    argument_names = ports.renamed(ports.arguments, [path for path, _ in leaves])
+    leaves = [(path, spec) for path, (_, spec) in zip(argument_names, leaves)]
     extents: dict[Any, str] = {}
     places = []
     for k, (path, spec) in enumerate(leaves):
@@ -170,23 +196,26 @@ def _entry(programs: Sequence[_Pair], target: Target, name: str, said: str, symb
         places.append(tuple(places_of_leaf))
     order = list(extents.values())
     arguments = tuple(
-        Array(
+        _array(
             names.add(path),
             _short(spec.dtype, said),
             tuple(e if p is None else order[p] for e, p in zip(spec.shape, places_of_leaf)),
+            path if ports.arguments else "",
         )
         for (path, spec), places_of_leaf in zip(leaves, places)
     )
     plain = [f"{path}={leaf!r}" for path, leaf in zip(paths, saved.leaves) if not isinstance(leaf, TensorSpec)]
     result_paths = list(pytree.paths(first.results, "result"))
+    result_names = ports.renamed(ports.results, result_paths)
     results, positions, left_out = [], [], []
-    for path, (kind, value) in zip(result_paths, first.plan):
+    for path, (kind, value) in zip(result_names, first.plan):
         if kind != RESULT:
             left_out.append(path)
         elif value not in positions:
             positions.append(value)
             node = first.graph.outputs[value]
-            results.append(Array(names.add(path), _short(node.type.dtype, said), node.type.shape))
+            dtype = _short(node.type.dtype, said)
+            results.append(_array(names.add(path), dtype, node.type.shape, path if ports.results else ""))
         else:
             left_out.append(path)
     choices = []
@@ -216,6 +245,10 @@ def _entry(programs: Sequence[_Pair], target: Target, name: str, said: str, symb
         )
     text = f"{said}({', '.join([*(f'{a.name}: {_typed(a)}' for a in arguments), *plain])})"
     return Entry(name, text, tuple(order), arguments, tuple(places), tuple(results), tuple(left_out), tuple(choices))
+
+
+def _array(name: str, dtype: str, shape: tuple[Extent | str, ...], model_name: str) -> Array:
+    return Array(name, dtype, shape, "" if model_name == name else model_name)
 
 
 def _called(program: Program) -> Iterable[str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hybridflow.aot import c_text, cpu_level
-from hybridflow.aot.entries import Entry, entries_of
+from hybridflow.aot.entries import Entry, Ports, entries_of
 from hybridflow.aot.glue_code import Glue, program_symbol
 from hybridflow.aot.weights import Layout
 from hybridflow.compiler import target as targets
@@ -112,8 +112,8 @@ def compile(
     folder, prefix = os.path.split(os.fspath(path))
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", prefix):
         raise ArgumentError("aot", f"{prefix!r} is no name in C: end the path in letters, digits and _.")
-    functions = _functions(model, input_signature)
-    variants = [entries_of(functions, machine, prefix, number) for number, machine in enumerate(machines)]
+    functions, ports = _functions(model, input_signature), _ports(model)
+    variants = [entries_of(functions, machine, prefix, number, ports) for number, machine in enumerate(machines)]
     entries, said = variants[0], ", ".join(names)
     layout = Layout([entry for variant_entries in variants for entry in variant_entries], prefix, weights == "file")
     content, public = _object(variants, layout, machines, prefix)
@@ -189,6 +189,14 @@ def _functions(model: object, input_signature: Sequence[Any] | None) -> dict[str
         return result
     with tempfile.TemporaryDirectory() as folder:
         return load(save(model, os.path.join(folder, "model.hf"), input_signature=input_signature)).functions
+
+
+def _ports(model: object) -> Ports | None:
+    """The names of a model's inputs and outputs, where it has some: one of an ONNX file."""
+    names = [getattr(model, of, None) for of in ("input_names", "output_names")]
+    if not all(isinstance(of, tuple) and all(isinstance(name, str) for name in of) for of in names):
+        return None
+    return Ports(*(tuple(of or ()) for of in names))
 
 
 def _object(

@@ -17,23 +17,25 @@ import math
 import os
 import platform
 import re
-import secrets
 import weakref
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
 
 from hybridflow.core import processes
+from hybridflow.core.file_kinds import kind_of
 from hybridflow.core.locked_files import abandoned_part, begin_part
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.errors import CheckpointError
 from hybridflow.runtime.checksums import crc32, joined
 from hybridflow.runtime.memory import memory_pool
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 _NAMES: dict[str, np.dtype[Any]] = {
     "BOOL": np.dtype(np.bool_),
@@ -130,7 +132,7 @@ def _replace(target: Path, write_into: Callable[[Any], Any]) -> None:
 def _begun(target: Path) -> tuple[Path, Any]:
     """A new part beside a file, of a name that nobody else has, and locked for as long as it is open."""
     stem = f".{target.name}.{_HOST}-{os.getpid()}-"
-    return begin_part(lambda: target.with_name(f"{stem}{secrets.token_hex(8)}.part"))
+    return begin_part(lambda: target.with_name(f"{stem}{os.urandom(8).hex()}.part"))
 
 
 def _drop_parts(target: Path) -> None:
@@ -170,6 +172,8 @@ def _write_into(file: Any, arrays: Mapping[str, np.ndarray], texts: Mapping[str,
     start = file.tell()
     file.write(_header(ordered, texts, dict.fromkeys(ordered, _UNKNOWN)))
     sums = dict.fromkeys(ordered, 0)
+    from concurrent.futures import ThreadPoolExecutor  # those who only read small files take no time for it
+
     with ThreadPoolExecutor(1) as flushing:  # while parts are written
         flushed: Future[None] | None = None
         written = 0
@@ -266,9 +270,9 @@ class File:
         self._check_places(size - self._start)
 
     def _damaged(self, why: str) -> CheckpointError:
-        return CheckpointError(
-            "checkpoint", f"{self.path} cannot be read: {why}. The file is damaged, or of another kind."
-        )
+        kind = kind_of(self.path)
+        what = f"It is {kind}." if kind else "The file is damaged, or of another kind."
+        return CheckpointError("checkpoint", f"{self.path} cannot be read: {why}. {what}")
 
     def _parsed(self, text: bytes) -> dict[str, Any]:
         try:
@@ -366,6 +370,8 @@ class File:
         def read() -> None:  # each thread takes what comes next: one task for all of them costs less than one for each
             for number in left:
                 sums[number] = self._read(*parts[number])
+
+        from concurrent.futures import ThreadPoolExecutor
 
         readers = ThreadPoolExecutor(_READERS)
         try:

@@ -13,8 +13,6 @@ import errno
 import json
 import math
 import os
-import secrets
-import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -38,7 +36,7 @@ class Writing:
         self.path, self._held = os.fspath(path), held
         self._path, self._arrays, self._texts = Path(path), arrays, texts
         self._rank, self._count = processes.place()
-        number = processes.say(f"beginning {self._path.name}", [secrets.randbits(62)])[0][0]
+        number = processes.say(f"beginning {self._path.name}", [int.from_bytes(os.urandom(8), "little") >> 2])[0][0]
         self._names = [f"{number:016x}-{k + 1:05}-of-{self._count:05}.safetensors" for k in range(self._count)]
         self._failure: BaseException | None = None
 
@@ -116,6 +114,8 @@ def remove(path: str | os.PathLike[str]) -> None:
     """Remove a checkpoint, whatever it is made of."""
     with contextlib.suppress(FileNotFoundError):
         Path(path).unlink()
+    import shutil
+
     shutil.rmtree(folder_of(path), ignore_errors=True)
 
 

@@ -46,6 +46,10 @@ def run(options: argparse.Namespace) -> int:
         model = target.load(options.model, "compile")
         if options.shapes is not None:
             signature = target.specs(model, options.shapes, "compile")
+    elif path.endswith(".onnx"):  # whose inputs and outputs have names
+        from hybridflow import onnx
+
+        model = onnx.load(path)
     formats = options.format or ["object"]
     with endpoint.saved_form(path) if model is path else contextlib.nullcontext(model) as source:
         compiled = library.compile(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import os
 import time
+import zipfile
 from typing import Any
 
 import numpy as np
@@ -19,13 +21,15 @@ def add_to(commands: Any) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     for name, text in (
         ("check", "which nodes run here, and how"),
-        ("run", "run it on random numbers: results, times"),
+        ("run", "run it on arrays of a .npz file, or on random numbers: results, times"),
         ("show", "the nodes as text"),
     ):
         action = actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         action.add_argument("file", metavar="FILE", help="a file such as model.onnx")
         action.add_argument("--json", action="store_true", help="machine-readable output")
         if name == "run":
+            action.add_argument("data", metavar="DATA", nargs="?", help="a .npz file with an array for each input")
+            action.add_argument("-o", "--output", metavar="FILE", help="a .npz file for the results, by their names")
             action.add_argument(
                 "--shape",
                 action="append",
@@ -48,15 +52,12 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    if options.output is not None and not options.output.endswith(".npz"):
+        raise ArgumentError("onnx", f"--output {options.output} is of no kind; end it in .npz.", "")
+    if options.data is not None and options.shape:
+        raise ArgumentError("onnx", f"--shape is for random numbers; arrays of {options.data} have their own.", "")
     model = hf.onnx.load(options.file)
-    shapes = _shapes(options.shape, model)
-    rng = np.random.default_rng(options.seed)
-    arguments = []
-    for name, spec in zip(model.input_names, model.signature):
-        if spec is None:
-            raise ArgumentError("onnx", f"the input {name!r} of {options.file} is no tensor of a known shape.", "")
-        shape = shapes.get(name) or tuple(n if isinstance(n, int) else 1 for n in spec.shape)
-        arguments.append(hf.asarray(_random(rng, shape, spec.dtype)))
+    arguments = _random_arguments(options, model) if options.data is None else _arguments(options.data, model)
     start = time.perf_counter()
     results = model(*arguments)
     first = time.perf_counter() - start
@@ -66,6 +67,8 @@ def _run(options: argparse.Namespace) -> int:
         model(*arguments)
         times.append(time.perf_counter() - start)
     listed = results if isinstance(results, tuple) else (results,)
+    if options.output is not None:
+        _write(options.output, dict(zip(model.output_names, listed)))
     if options.json:
         output.print_json(
             {
@@ -80,9 +83,42 @@ def _run(options: argparse.Namespace) -> int:
         )
         return 0
     for name, value in zip(model.output_names, listed):
-        print(f"{name}: {value!r}")
+        print(f"{name}: {value!r}" if options.output is None else f"{options.output}: {name} {list(np.shape(value))}")
     print(f"first call {output.seconds(first)}, then {output.seconds(min(times))}")
     return 0
+
+
+def _random_arguments(options: argparse.Namespace, model: Any) -> list[Any]:
+    shapes = _shapes(options.shape, model)
+    rng = np.random.default_rng(options.seed)
+    arguments = []
+    for name, spec in zip(model.input_names, model.signature):
+        if spec is None:
+            raise ArgumentError("onnx", f"the input {name!r} of {options.file} is no tensor of a known shape.", "")
+        shape = shapes.get(name) or tuple(n if isinstance(n, int) else 1 for n in spec.shape)
+        arguments.append(hf.asarray(_random(rng, shape, spec.dtype)))
+    return arguments
+
+
+def _arguments(path: str, model: Any) -> list[Any]:
+    """The arrays of a file, one for each input by its name."""
+    arrays = hf.weights.read(path)
+    wanted = ", ".join(f"{name}: {spec}" for name, spec in zip(model.input_names, model.signature))
+    lacking = [name for name in model.input_names if name not in arrays]
+    if lacking or len(arrays) > len(model.input_names):
+        raise ArgumentError("onnx", f"{path} has {', '.join(arrays) or 'nothing'}. {model.path} takes {wanted}.", "")
+    return [arrays.numpy(name) for name in model.input_names]
+
+
+def _write(path: str, results: dict[str, Any]) -> None:
+    """The whole file or none."""
+    temporary = f"{path}.new"
+    with zipfile.ZipFile(temporary, "w") as archive:  # np.savez has no array named "file"
+        for name, value in results.items():
+            array = np.asarray(value)
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array.astype(str) if array.dtype.kind == "O" else array)
+    os.replace(temporary, path)
 
 
 def _shapes(texts: list[str], model: Any) -> dict[str, tuple[int, ...]]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from hybridflow.core.file_kinds import kind_of
 from hybridflow.errors import OnnxError
 from hybridflow.onnx.graph import File, Function, Graph, Node, Port
 from hybridflow.onnx.library import onnx
@@ -62,9 +63,11 @@ def parsed(path: str) -> Any:
     try:
         model.ParseFromString(data)
     except Exception as error:  # protobuf's DecodeError, whose module depends on how it was built
-        raise OnnxError("onnx", f"{path} is no ONNX file, or is cut off: {error}") from None
+        kind = kind_of(path)
+        why = f"no ONNX file. It is {kind}." if kind else f"no ONNX file, or is cut off: {error}"
+        raise OnnxError("onnx", f"{path} is {why}") from None
     if not model.HasField("graph"):
-        raise OnnxError("onnx", f"{path} is no ONNX file: it has no graph.")
+        raise OnnxError("onnx", f"{path} is no ONNX file: it {'has no graph' if data else 'is empty'}.")
     return model
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from hybridflow.checkpoint import files
 from hybridflow.core.file_errors import reading
+from hybridflow.core.file_kinds import kind_of
 from hybridflow.errors import CheckpointError
 from hybridflow.weights import archives, hdf5, tensor_bundle, torch_files
 from hybridflow.weights.arrays import STAGE, Entry, Weights, check_count, unread
@@ -78,8 +79,12 @@ def _recognized(path: str) -> tuple[str, dict[str, Entry]]:
         return "tensorflow", tensor_bundle.entries(path.removesuffix(tensor_bundle.INDEX))
     if head[8:9] == b"{":
         return "safetensors", _safetensors(path)
-    raise ValueError(
-        "it is none of safetensors, .npz, PyTorch's, Keras's or TensorFlow's files. A SavedModel is read by its folder"
+    other = kind_of(path)
+    raise CheckpointError(
+        STAGE,
+        f"{path} is none of safetensors, .npz, PyTorch's, Keras's or TensorFlow's files"
+        + (f", but {other}" if other else "")
+        + ". A SavedModel is read by its folder.",
     )
 
 

@@ -388,6 +388,29 @@ def test_names_that_c_does_not_have(tmp_path: Path) -> None:
     assert "const float *int_while, const float *e, float *result_for, float *result_x_y" in header
 
 
+@needs_compiler
+def test_models_of_onnx_have_their_names_in_c(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    from tests.support import onnx_files
+
+    names = "input.1", "input:1", "float", "count_k", "k", "status", "*/ 1 /*", "\u00e9tat"
+    nodes = [onnx.helper.make_node("Sum", list(names), ["main"]), onnx.helper.make_node("Neg", ["k"], ["a/b:0"])]
+    model = onnx_files.model_of(nodes, dict.fromkeys(names, (np.float32, ("N", 4))), ["main", "a/b:0"])
+    path = onnx_files.saved(model, tmp_path, "odd.onnx")
+    assert commands.run(["compile", path, "-o", str(tmp_path)]) == 0
+    header = (tmp_path / "odd.h").read_text()
+    order = ("input_1", "input_1_2", "float_2", "count_k_2", "k_3", "status_2", "x1", "tat")
+    given = ", ".join(f"const float *{name}" for name in order)
+    assert f"{given}, float *main_2, float *a_b_0" in header
+    assert "input_1_2: f32[input_1_0_2,4] ('input:1')" in header
+    assert COMPILER is not None
+    command = [COMPILER, "-Wall", "-Wextra", "-Werror", "-std=c99", "odd_example.c", "odd.o", "-o", "odd"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    out = subprocess.run(["./odd"], cwd=tmp_path, capture_output=True, text=True)
+    assert out.returncode == 0 and out.stdout.startswith("run main_2: 0 2 4"), out.stdout
+
+
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = hf.saved.save(mlp(), tmp_path / "net.hf")
     assert (
