@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Iterable, MutableMapping
+from contextlib import AbstractContextManager
 from contextvars import ContextVar, Token
 from typing import Any, NamedTuple
 
-from hybridflow.core.context import current
+from hybridflow.core.context import current, now, recorded_by, suspended
 from hybridflow.core.tensor import Tensor, looked_at
 
 
@@ -30,6 +31,15 @@ class _Call:
 
 
 _now: ContextVar[_Call | None] = ContextVar("hybridflow.calling", default=None)
+
+
+def building() -> AbstractContextManager[None]:
+    """Make weights, of which no tape has to know.  What is made inside of control flow is made before it, once."""
+    trace = now().trace
+    if trace is None or trace.root is trace:
+        return recorded_by(())
+    trace.root.before_variable_creation()
+    return suspended()
 
 
 class Mark:

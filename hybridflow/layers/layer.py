@@ -19,7 +19,7 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import known
 from hybridflow.core import layer_context, pytree
 from hybridflow.core.allocation_limit import take_room
-from hybridflow.core.context import dialect, enter_narrow, now, recorded_by, suspended
+from hybridflow.core.context import dialect, enter_narrow
 from hybridflow.core.promotion import to_dtype
 from hybridflow.core.serialization import Configured, described_of, description, snake_case
 from hybridflow.core.shape import Shape
@@ -376,14 +376,8 @@ class Layer(Module, Configured):
 
     def _build(self, inputs: Sequence[Any]) -> None:
         shape = shape_of(inputs[0]) if inputs else ()
-        trace = now().trace
-        if trace is None or trace.root is trace:
-            with recorded_by(()):  # no tape has to know
-                self.build(shape)
-        else:  # what is made inside of control flow is made before it, once
-            trace.root.before_variable_creation()
-            with suspended():
-                self.build(shape)
+        with layer_context.building():
+            self.build(shape)
         if not self.built:
             self._note_built()
 
