@@ -261,3 +261,87 @@ def test_a_summary_says_what_is_trained() -> None:
     model.summary(show_trainable=True, expand_nested=True, print_fn=lines.append)
     ends = {line.split()[0]: line.split()[-1] for line in lines[0].splitlines() if " (" in line}
     assert ends["Layer"] == "Trainable" and (ends["one"], ends["two"]) == ("N", "Y")
+
+
+def test_optionals_of_iterators_in_functions() -> None:
+    @tf.function
+    def total(elements: Any) -> Any:
+        result = tf.constant(0, tf.int64)
+        for _ in tf.range(5):
+            one = elements.get_next_as_optional()
+            if not one.has_value():
+                break
+            result += one.get_value()
+        return result
+
+    elements = iter(tf.data.Dataset.range(4))
+    assert int(elements.get_next_as_optional().get_value()) == 0
+    assert int(total(elements)) == 6
+    last = elements.get_next_as_optional()
+    assert not last.has_value()
+    with pytest.raises(ValueError, match="no value"):
+        last.get_value()
+
+
+def test_masks_of_symbols() -> None:
+    inputs = tf.keras.Input((None,), dtype="int32")
+    x = tf.keras.layers.Embedding(9, 4, mask_zero=True)(inputs)
+    assert x._keras_mask.dtype == tf.bool and tuple(x._keras_mask.shape) == (None, None)
+    model = tf.keras.Model(inputs, x._keras_mask)
+    assert model(tf.constant([[1, 0, 2]])).numpy().tolist() == [[True, False, True]]
+    assert tf.keras.Input((3,))._keras_mask is None
+
+
+def test_functions_that_were_not_called_are_left_out_of_saved_modules(tmp_path: Path) -> None:
+    class Scale(tf.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.v = tf.Variable(2.0)
+
+        @tf.function
+        def f(self, x: Any) -> Any:
+            return x * self.v
+
+        @tf.function
+        def g(self, x: Any) -> Any:
+            return x
+
+    module = Scale()
+    module.f(tf.constant(1.0))
+    tf.saved_model.save(module, tmp_path / "scale")
+    loaded = tf.saved_model.load(tmp_path / "scale")
+    assert float(loaded.f(tf.constant(3.0))) == 6.0 and not hasattr(loaded, "g")
+
+    class Model(tf.keras.Model):
+        pass
+
+    tf.saved_model.save(Model(), tmp_path / "model")
+    assert not tf.saved_model.load(tmp_path / "model").signatures
+    with pytest.raises(ValueError, match="is a folder"):
+        tf.keras.Sequential([tf.keras.Input((2,)), tf.keras.layers.Dense(1)]).save(tmp_path)
+
+
+def test_columns_of_objects_are_texts() -> None:
+    class Series:
+        """What a column of a table of pandas says of itself."""
+
+        dtype = np.dtype(object)
+
+        def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+            return np.array(["m", "f"], object)
+
+    assert tf.constant(Series()).numpy().tolist() == tf.convert_to_tensor(Series()).numpy().tolist() == [b"m", b"f"]
+    inputs = {"sex": tf.keras.Input((), name="sex", dtype="string")}
+    model = tf.keras.Model(inputs, tf.keras.layers.StringLookup(vocabulary=["m", "f"])(inputs["sex"]))
+    assert model({"sex": Series()}).numpy().tolist() == [1, 2]
+
+
+def test_no_rows_and_no_numbers() -> None:
+    layer = tf.keras.layers.Normalization()
+    with pytest.warns(UserWarning, match="the data are empty"):
+        layer.adapt(np.zeros((0, 3), "f4"))
+    assert np.isnan(layer(tf.ones((2, 3)))).all()
+    sparse = tf.SparseTensor([[0, 1]], [1.0], [2, 2])
+    for use in (lambda: sparse + 42.0, lambda: 42.0 + sparse, lambda: sparse - 1, lambda: 1 - sparse):
+        with pytest.raises(TypeError):
+            use()
