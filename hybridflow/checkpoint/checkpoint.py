@@ -118,6 +118,8 @@ class Checkpoint(object_graph.Group):
     True
     """
 
+    _awaits_all = False  # whether what the file alone has waits for objects that are given later
+
     def __init__(self, **objects: object) -> None:
         if "save_counter" in objects:
             raise ArgumentError("Checkpoint", "save_counter is the number of the checkpoint; take another name.")
@@ -254,17 +256,22 @@ class Checkpoint(object_graph.Group):
             if object_graph.has_state_dict(value) or isinstance(value, object_graph.PLAIN)
         }
         origins = {new: old for old, new in names.items()}
+        shared = {new: old for new, old in _shared(file).items() if new not in origins}
+        origins.update({new: old for new, old in shared.items() if new in targets})
         renamed = {new: old for new, old in origins.items() if new in targets}
         values = {new: old for old, new in plans.items() if new in stateful}
         missing = sorted((targets.keys() - renamed.keys()) | (stateful - values.keys()))
-        later = {
-            new: origins[new] for new in object_graph.awaited(objects, [n for n in names.values() if n not in targets])
-        }
-        unused = sorted([old for old, new in names.items() if new not in targets and new not in later])
+        left = [new for new in names.values() if new not in targets]
+        awaited = [*left, *shared] if self._awaits_all else object_graph.awaited(objects, left)
+        later = {new: origins.get(new) or shared[new] for new in awaited if new not in targets}
+        taken = {*renamed.values()}
+        unused = sorted(
+            [old for old, new in names.items() if new not in targets and new not in later and old not in taken]
+        )
         of_model = all(name in plain for name in object_graph.OF_MODELS)
         told = (*object_graph.OF_MODELS, *object_graph.OF_SOME_MODELS) if of_model else ()
         unused += sorted([old for old, new in plans.items() if new not in stateful and old not in told])
-        waiting = Waiting(self._objects, file, later) if later else None
+        waiting = Waiting(self._objects, file, later, keeps_file=self._awaits_all) if later else None
         report = Report(sorted([*renamed, *values]), missing, unused, waiting)
         if not partial and (missing or unused):
             self._refuse(file, report)
@@ -294,6 +301,17 @@ class Checkpoint(object_graph.Group):
 
     def __repr__(self) -> str:
         return f"<Checkpoint of {', '.join(self._objects) or 'nothing'}>"
+
+
+def _shared(file: files.File) -> dict[str, str]:
+    """The further paths of variables that have several, with those under which the file has them."""
+    try:
+        told = json.loads(file.texts.get("shared", "{}"))
+    except (ValueError, RecursionError):
+        told = None
+    if not isinstance(told, dict):
+        raise CheckpointError("checkpoint", f"{file.path} cannot be read: its description is damaged.")
+    return {new: old for new, old in told.items() if old in file.names}
 
 
 def _load(file: files.File, name: str, value: Stateful, state: object) -> None:
@@ -335,6 +353,7 @@ def _texts(state: object_graph.State, counter: int) -> dict[str, str]:
         "version": str(_VERSION),
         "plain": json.dumps(state.plain),
         "counter": str(counter),
+        **({"shared": json.dumps(state.shared)} if state.shared else {}),
     }
 
 

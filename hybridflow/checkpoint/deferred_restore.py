@@ -16,11 +16,14 @@ from hybridflow.errors import CheckpointError
 class Waiting:
     """Arrays of a file for variables of ``objects`` that layers are still to make.
 
-    ``names`` says which array is for which path.  They are read when waiting begins: the file may be gone later.
+    ``names`` says which array is for which path.  They are read when waiting begins, as the file may be gone later,
+    unless it ``keeps_file``.
     """
 
-    def __init__(self, objects: Mapping[str, Any], file: files.File, names: Mapping[str, str]) -> None:
-        self._objects, self._file, self._left = objects, file, dict(names)
+    def __init__(
+        self, objects: Mapping[str, Any], file: files.File, names: Mapping[str, str], keeps_file: bool = False
+    ) -> None:
+        self._objects, self._file, self._left, self._keeps_file = objects, file, dict(names), keeps_file
         self._values: dict[str, Any] = {}
 
     @property
@@ -30,7 +33,8 @@ class Waiting:
 
     def begin(self) -> None:
         """Read the arrays, and have each layer that is built say so."""
-        self._values = self._file.tensors(self._left.values())
+        if not self._keeps_file:
+            self._values = self._file.tensors({*self._left.values()})
         self._listen()
 
     def end(self) -> None:
@@ -52,9 +56,11 @@ class Waiting:
             present = {path: name for path, name in self._left.items() if path in targets}
             for path, name in present.items():
                 check_fit(self._file, name, path, targets[path], "checkpoint")
+            values = self._file.tensors({*present.values()}) if self._keeps_file else self._values
             for path, name in present.items():
-                targets[path].assign(asarray(self._values.pop(name), dtype=targets[path].dtype))
+                targets[path].assign(asarray(values[name], dtype=targets[path].dtype))
                 del self._left[path]
+            self._values = {name: self._values[name] for name in self._left.values() if name in self._values}
         self._listen()
 
     def _listen(self) -> None:

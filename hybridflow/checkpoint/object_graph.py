@@ -26,10 +26,11 @@ class Group:
 
 
 class State(NamedTuple):
-    """Arrays, and plain values, by path."""
+    """Arrays, and plain values, by path; and the further paths of variables that have several."""
 
     arrays: dict[str, Any]
     plain: dict[str, Any]
+    shared: dict[str, str]
 
 
 def state_of(objects: Mapping[str, Any]) -> State:
@@ -37,14 +38,15 @@ def state_of(objects: Mapping[str, Any]) -> State:
 
     Raises ArgumentTypeError for an object that has no state.
     """
-    state = State({}, {})
+    state = State({}, {}, {})
     objects = expanded(objects)
     variables = object_paths(objects)
-    seen: set[int] = set()
+    first: dict[int, str] = {}
     for path, variable in variables.items():
-        if id(variable) not in seen:  # one that several objects share is kept once
-            seen.add(id(variable))
+        if first.setdefault(id(variable), path) == path:
             state.arrays[path] = variable._current()
+        else:  # one that several objects share is kept once
+            state.shared[path] = first[id(variable)]
     paths = {id(variable): path for path, variable in reversed(variables.items())}
     for name, value in objects.items():
         if isinstance(value, OwnsSlots):

@@ -661,3 +661,13 @@ def test_files_that_are_kept_for_ever(tmp_path: Path) -> None:
     names = [os.path.basename(p) for p in later.checkpoints]
     assert names == ["ckpt-1.safetensors", "ckpt-2.safetensors", os.path.basename(path)]
     assert os.path.exists(later.save(checkpoint_number=3))
+
+
+def test_a_variable_of_several_paths_is_restored_by_each(tmp_path: Path) -> None:
+    v = hf.Variable([1.0, 2.0])
+    path = checkpoint.Checkpoint(a=v, b=v).save(tmp_path / "both")
+    w = hf.Variable([0.0, 0.0])
+    report = checkpoint.Checkpoint(b=w).restore(path)
+    assert w.numpy().tolist() == [1.0, 2.0]
+    assert report.restored == ["b"]
+    assert not report.unused

@@ -345,3 +345,35 @@ def test_no_rows_and_no_numbers() -> None:
     for use in (lambda: sparse + 42.0, lambda: 42.0 + sparse, lambda: sparse - 1, lambda: 1 - sparse):
         with pytest.raises(TypeError):
             use()
+
+
+def test_checkpoints_restore_what_is_given_later(tmp_path: Path) -> None:
+    """In lists and dicts too, and under each of the paths that a variable has."""
+    saved = tf.train.Checkpoint()
+    saved.listed = [tf.Variable(1.0)]
+    saved.listed.append(tf.Variable(2.0))
+    saved.mapped = {"one": saved.listed[0]}
+    saved.mapped["two"] = saved.listed[1]
+    path = saved.save(tmp_path / "some")
+    other, two, one = tf.train.Checkpoint(), tf.Variable(0.0), tf.Variable(0.0)
+    other.mapped = {"two": two}
+    status = other.restore(path)
+    assert float(two) == 2.0
+    with pytest.raises(ValueError, match="not everything was restored"):
+        status.assert_consumed()
+    other.listed = []
+    assert repr(other.listed) == "ListWrapper([])"
+    other.listed.append(one)
+    assert float(one) == 1.0 and other.listed[0] is one
+
+
+def test_what_tensorflow_has_no_gradient_of() -> None:
+    image, factor = tf.Variable([[[0.5, 0.2, 0.1], [0.1, 0.3, 0.9]]]), tf.Variable(0.5)
+    for name in ("contrast", "hue", "saturation"):
+        adjust = getattr(tf.image, f"adjust_{name}")
+        plain = adjust(image, factor)
+        with tf.GradientTape() as tape:
+            adjusted = adjust(image, factor)
+        assert adjusted.numpy().tolist() == plain.numpy().tolist()
+        with pytest.raises(LookupError, match=f"gradient registry has no entry for: Adjust{name.title()}"):
+            tape.gradient(adjusted, [image, factor])

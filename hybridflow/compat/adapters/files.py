@@ -359,9 +359,56 @@ def parallel_interleave(
     )
 
 
+def _telling(name: str, kind: type) -> Any:
+    """A method that changes a list or dict of a checkpoint, which looks then for what waits for it."""
+    change = getattr(kind, name)
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = change(self, *args, **kwargs)
+        self._look()
+        return result
+
+    return method
+
+
+class _List(list):  # type: ignore[type-arg]
+    """A list of a checkpoint."""
+
+    _look: Callable[[], None]
+    append, extend, insert = (_telling(name, list) for name in ("append", "extend", "insert"))
+    __setitem__, __iadd__ = (_telling(name, list) for name in ("__setitem__", "__iadd__"))
+
+    def __repr__(self) -> str:
+        return f"ListWrapper({super().__repr__()})"
+
+
+class _Dict(dict):  # type: ignore[type-arg]
+    """A dict of a checkpoint."""
+
+    _look: Callable[[], None]
+    __setitem__, update, setdefault = (_telling(name, dict) for name in ("__setitem__", "update", "setdefault"))
+
+    def __repr__(self) -> str:
+        return f"DictWrapper({super().__repr__()})"
+
+
 @tf_export("train.Checkpoint")
 class Checkpoint(hf.checkpoint.Checkpoint):
-    """``tf.train.Checkpoint``: what the file and the objects both have is restored; what is returned says the rest."""
+    """``tf.train.Checkpoint``: what the file and the objects both have is restored; what is returned says the rest.
+    That waits for objects that are given later, in lists and dicts too."""
+
+    _awaits_all = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if type(value) in (list, dict):
+            kind = _List if type(value) is list else _Dict
+            value = kind(value)
+            value._look = self._look
+        super().__setattr__(name, value)
+
+    def _look(self) -> None:
+        if self._waiting is not None:
+            self._waiting.look()
 
     def restore(self, path: Any, options: Any = None, **how: Any) -> Any:
         return super().restore(path, **{"partial": True, **how})

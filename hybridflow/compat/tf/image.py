@@ -9,9 +9,10 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow.compat.adapters.draws import generator_of
-from hybridflow.compat.adapters.values import as_extents, operand, saturate_cast
+from hybridflow.compat.adapters.values import as_extents, convert_to_tensor, operand, saturate_cast
 from hybridflow.compat.export import export, tf_export
 from hybridflow.compiler.ir import dtypes
+from hybridflow.core.context import now
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.nn.image_resize import SAMPLERS, resized
 
@@ -185,6 +186,26 @@ def _shifted(x: Any, wanted: np.dtype[Any], saturate: bool) -> Any:
     return hf.astype(x, wanted) * ((least + 1) // (most + 1))
 
 
+class _NoGradient:
+    """The derivative of what TensorFlow has none for."""
+
+    is_dispensable = True  # files leave it out
+
+    def __init__(self, op_type: str) -> None:
+        self._op_type = op_type
+
+    def __call__(self, *cotangents: Any) -> Any:
+        raise LookupError(f"gradient registry has no entry for: {self._op_type}")
+
+
+def _without_gradient(op_type: str, function: Callable[..., Any], *operands: Any) -> Any:
+    """What a function makes of tensors, of which a tape gives no gradient."""
+    tensors = [convert_to_tensor(x) for x in operands]
+    if not now().tapes:
+        return function(*tensors)
+    return hf.custom_gradient(lambda *xs: (function(*xs), _NoGradient(op_type)))(*tensors)
+
+
 def _in_floats(function: Callable[[Any], Any], image: Any) -> Any:
     """What a function makes of the picture in floats, in its own dtype."""
     x = operand(image)
@@ -203,11 +224,13 @@ def adjust_brightness(image: Any, delta: Any) -> Any:
 def adjust_contrast(images: Any, contrast_factor: Any) -> Any:
     """``tf.image.adjust_contrast``: each channel around its mean."""
 
-    def adjusted(x: Any) -> Any:
+    def adjusted(x: Any, factor: Any) -> Any:
         middle = hf.mean(x, axis=(_ROWS, _COLUMNS), keepdims=True)
-        return (x - middle) * contrast_factor + middle
+        return (x - middle) * hf.astype(factor, x.dtype) + middle
 
-    return _in_floats(adjusted, images)
+    return _without_gradient(
+        "AdjustContrastv2", lambda x, factor: _in_floats(lambda x: adjusted(x, factor), x), images, contrast_factor
+    )
 
 
 @tf_export("image.adjust_gamma")
@@ -357,22 +380,25 @@ def hsv_to_rgb(images: Any, name: str | None = None) -> Any:
 def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Any:
     """``tf.image.adjust_hue``: turned by ``delta`` of a whole turn."""
 
-    def adjusted(x: Any) -> Any:
+    def adjusted(x: Any, delta: Any) -> Any:
         hue, saturation, value = hf.unstack(rgb_to_hsv(x), axis=-1)
-        return hsv_to_rgb(hf.stack([hf.remainder(hue + delta, 1.0), saturation, value], axis=-1))
+        return hsv_to_rgb(hf.stack([hf.remainder(hue + hf.astype(delta, x.dtype), 1.0), saturation, value], axis=-1))
 
-    return _in_floats(adjusted, image)
+    return _without_gradient("AdjustHue", lambda x, delta: _in_floats(lambda x: adjusted(x, delta), x), image, delta)
 
 
 @tf_export("image.adjust_saturation")
 def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = None) -> Any:
     """``tf.image.adjust_saturation``."""
 
-    def adjusted(x: Any) -> Any:
+    def adjusted(x: Any, factor: Any) -> Any:
         hue, saturation, value = hf.unstack(rgb_to_hsv(x), axis=-1)
-        return hsv_to_rgb(hf.stack([hue, hf.clip(saturation * saturation_factor, 0.0, 1.0), value], axis=-1))
+        saturation = hf.clip(saturation * hf.astype(factor, x.dtype), 0.0, 1.0)
+        return hsv_to_rgb(hf.stack([hue, saturation, value], axis=-1))
 
-    return _in_floats(adjusted, image)
+    return _without_gradient(
+        "AdjustSaturation", lambda x, factor: _in_floats(lambda x: adjusted(x, factor), x), image, saturation_factor
+    )
 
 
 @tf_export("image.random_hue")
