@@ -413,7 +413,7 @@ def get(identifier: Any) -> Initializer:
 
     Args:
         identifier: a name (``"he_normal"``), a dict with ``class_name`` and ``config``, or an initializer or its class,
-            or a function of a shape and a dtype.
+            or a function of a shape and a dtype; None for the usual one, "glorot_uniform".
 
     Returns:
         The initializer.
@@ -425,6 +425,8 @@ def get(identifier: Any) -> Initializer:
     >>> hf.initializers.get("glorot_uniform")
     GlorotUniform(seed=None)
     """
+    if identifier is None:
+        return GlorotUniform()
     if isinstance(identifier, type) and issubclass(identifier, Initializer):
         identifier = identifier()
     result: Initializer = identified(_KINDS, identifier, "initializers.get", "an initializer")

@@ -377,3 +377,14 @@ def test_what_tensorflow_has_no_gradient_of() -> None:
         assert adjusted.numpy().tolist() == plain.numpy().tolist()
         with pytest.raises(LookupError, match=f"gradient registry has no entry for: Adjust{name.title()}"):
             tape.gradient(adjusted, [image, factor])
+
+
+def test_initializers_of_none_and_pools_over_channels() -> None:
+    layer = tf.keras.layers.Dense(2, bias_initializer=None)
+    layer.build((None, 3))
+    assert layer.bias.shape == (2,) and np.isfinite(layer.bias.numpy()).all()
+    x = tf.reshape(tf.range(12, dtype=tf.float32), (1, 1, 2, 6))
+    found = tf.nn.max_pool(x, ksize=(1, 1, 1, 3), strides=(1, 1, 1, 3), padding="VALID")
+    assert found.numpy().tolist() == [[[[2.0, 5.0], [8.0, 11.0]]]]
+    with pytest.raises(ValueError, match="over channels"):
+        tf.nn.max_pool(x, ksize=(1, 1, 1, 4), strides=(1, 1, 1, 4), padding="VALID")

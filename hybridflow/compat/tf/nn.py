@@ -196,12 +196,29 @@ def conv2d_transpose(
     return hf.nn.conv2d_transpose(x, weights, wanted, steps, _padding(padding, data_format), data_format, gaps)
 
 
+def _is_over_channels(ksize: Any, data_format: str | None) -> bool:
+    sizes = [] if isinstance(ksize, int) or ksize is None else list(ksize)
+    return len(sizes) == 4 and sizes[:3] == [1, 1, 1] and sizes[3] > 1 and data_format in (None, "NHWC")
+
+
+def _pooled_channels(x: Any, sizes: list[int], steps: list[int]) -> Any:
+    """The greatest of each so many channels."""
+    count = sizes[3]
+    if steps != sizes or x.shape[-1] % count:
+        raise ArgumentError(
+            "nn.max_pool", f"over channels the strides are {sizes}, which they divide: {steps}, {x.shape[-1]} channels."
+        )
+    return hf.max(hf.reshape(x, (*x.shape[:-1], x.shape[-1] // count, count)), axis=-1)
+
+
 def _pooling(rank: int, name: str) -> Any:
-    of_nn = getattr(hf.nn, name)
+    of_nn, over_channels = getattr(hf.nn, name), name == "max_pool2d"
 
     def pool(
         input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None
     ) -> Any:
+        if over_channels and _is_over_channels(ksize, data_format):
+            return _pooled_channels(operand(input), list(ksize), list(strides))
         sizes, steps = (_inner(v, rank, data_format, "sizes") for v in (ksize, strides))
         return of_nn(operand(input), sizes, steps, _padding(padding, data_format), data_format)
 
