@@ -134,7 +134,7 @@ _KINDS: dict[str, type[Constraint]] = {kind.__name__: kind for kind in (MaxNorm,
 
 
 @entered
-def get(identifier: Any) -> Any:
+def get(identifier: object) -> Any:
     """A constraint by its name or description.
 
     Args:

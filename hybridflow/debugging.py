@@ -68,7 +68,9 @@ def _text(array: np.ndarray, summarize: int | None = None) -> str:
     return np.array2string(array, threshold=0, edgeitems=3 if summarize is None else max(summarize, 1))
 
 
-def _compare(stage: str, sign: str, x: Any, y: Any, holds: Callable[..., Tensor], message: Any, summarize: Any) -> None:
+def _compare(
+    stage: str, sign: str, x: Any, y: Any, holds: Callable[..., Tensor], message: str | None, summarize: int | None
+) -> None:
     x, y = common_dtype(stage, [x, y])
     ok = holds(x, y)
 
@@ -435,7 +437,7 @@ def assert_type(x: object, dtype: DTypeLike, message: str | None = None, name: s
 
 
 @entered
-def assert_shapes(shapes: Any, message: str | None = None, name: str | None = None) -> None:
+def assert_shapes(shapes: Iterable[Any], message: str | None = None, name: str | None = None) -> None:
     """Assert that tensors have shapes, whose extents may have names.
 
     Args:

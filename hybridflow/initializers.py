@@ -408,7 +408,7 @@ _KINDS: dict[str, type[Initializer]] = {
 
 
 @entered
-def get(identifier: Any) -> Initializer:
+def get(identifier: object) -> Initializer:
     """An initializer by its name or description.
 
     Args:

@@ -98,8 +98,8 @@ class KeyValueTensorInitializer:
         stage = "lookup"
         self.keys = _elements(keys, None if key_dtype is None else _dtype(key_dtype, stage), stage)
         self.values = _elements(values, None if value_dtype is None else _dtype(value_dtype, stage), stage)
-        self.key_dtype: Any = string if self.keys.dtype.hasobject else self.keys.dtype
-        self.value_dtype: Any = string if self.values.dtype.hasobject else self.values.dtype
+        self.key_dtype: object = string if self.keys.dtype.hasobject else self.keys.dtype
+        self.value_dtype: object = string if self.values.dtype.hasobject else self.values.dtype
         if self.keys.shape != self.values.shape:
             raise ShapeError(stage, f"keys are {self.keys.shape}, values {self.values.shape}. Expected equal shapes.")
 
@@ -162,7 +162,7 @@ class TextFileInitializer:
 
     @entered
     def __init__(
-        self, filename: Any, key_dtype: Any, key_index: int, value_dtype: Any, value_index: int,
+        self, filename: Any, key_dtype: object, key_index: int, value_dtype: object, value_index: int,
         vocab_size: int | None = None, delimiter: str = "\t", name: str | None = None, value_index_offset: int = 0,
     ) -> None:  # fmt: skip
         stage = "TextFileInitializer"
@@ -267,11 +267,11 @@ class _Table:
         outcome = self._tensor(self._array(keys, (len(keys),), self._key_dtype), self._key_dtype)
         return outcome, self._tensor(self._column(values, (len(values),)), self._value_dtype)
 
-    def __getitem__(self, keys: Any) -> Any:
+    def __getitem__(self, keys: object) -> Any:
         return self.lookup(keys)
 
     @entered
-    def lookup(self, keys: Any, name: str | None = None) -> Any:
+    def lookup(self, keys: object, name: str | None = None) -> Any:
         """The values of keys; the default for unknown ones.
 
         Args:
@@ -390,7 +390,7 @@ class StaticVocabularyTable:
 
     @entered
     def __init__(
-        self, initializer: Any, num_oov_buckets: int, lookup_key_dtype: Any = None, name: str | None = None,
+        self, initializer: Any, num_oov_buckets: int, lookup_key_dtype: object = None, name: str | None = None,
         experimental_is_anonymous: bool = False,
     ) -> None:  # fmt: skip
         stage = "StaticVocabularyTable"
@@ -503,7 +503,7 @@ class MutableHashTable(_Table):
 
     @entered
     def lookup(  # type: ignore[override]
-        self, keys: Any, dynamic_default_values: Any = None, name: str | None = None
+        self, keys: object, dynamic_default_values: object = None, name: str | None = None
     ) -> Any:
         """The values of keys; for unknown ones the default, or a value of their own.
 
@@ -538,7 +538,7 @@ class MutableHashTable(_Table):
         return x
 
     @entered
-    def insert(self, keys: Any, values: Any, name: str | None = None) -> None:
+    def insert(self, keys: object, values: object, name: str | None = None) -> None:
         """Put entries in, in the place of those with the same keys.
 
         Args:
@@ -562,7 +562,7 @@ class MutableHashTable(_Table):
         step(run, [x, y], [], True)
 
     @entered
-    def remove(self, keys: Any, name: str | None = None) -> None:
+    def remove(self, keys: object, name: str | None = None) -> None:
         """Take entries out; keys that are not there do not matter.
 
         Args:

@@ -34,7 +34,7 @@ def _rank(pair: tuple[str, Any]) -> int:
 class Reader:
     """How ``traverse`` reads objects."""
 
-    def attribute(self, value: Any, name: str) -> Any:
+    def attribute(self, value: object, name: str) -> Any:
         return getattr(value, name)
 
     def call(self, value: Any, name: str) -> Any:
@@ -47,7 +47,7 @@ class Reader:
             return parts.items()
         return enumerate(parts) if isinstance(parts, (list, tuple)) else parts
 
-    def is_one(self, value: Any, kinds: tuple[type, ...]) -> bool:
+    def is_one(self, value: object, kinds: tuple[type, ...]) -> bool:
         return isinstance(value, kinds)
 
 

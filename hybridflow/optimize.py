@@ -7,7 +7,7 @@ way to it was: it reaches what the function is computed of.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING as _TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, TYPE_CHECKING as _TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -41,6 +41,10 @@ from hybridflow.eager.operands import as_tensor, cast, float_operand, reshape_to
 from hybridflow.effects.runtime_raise import check_all
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError, entered
 from hybridflow.linalg.krylov import cg
+
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike
+
 
 __all__ = ["OptimizeResult", "RootResult", "minimize", "root_scalar"]
 
@@ -273,7 +277,7 @@ def _at_minimum(value_of: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
         return cg(lambda v: jvp(slope_of, (x,), (v,))[1], cotangent, tol=tolerance).solution
 
     @custom_gradient
-    def correction(residual: Any) -> Any:
+    def correction(residual: ArrayLike) -> Any:
         return zeros_like(residual), solve
 
     return x + correction(negative(slope_of(x)))
@@ -282,10 +286,10 @@ def _at_minimum(value_of: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
 @entered
 def root_scalar(
     f: Callable[..., Any],
-    args: Any = (),
+    args: object = (),
     method: str | None = None,
-    bracket: Any = None,
-    x0: Any = None,
+    bracket: object = None,
+    x0: object = None,
     xtol: float | None = None,
     rtol: float | None = None,
     maxiter: int = 100,
@@ -340,7 +344,7 @@ def root_scalar(
     root = stop_gradient(root)
 
     @custom_gradient
-    def correction(residual: Any) -> Any:
+    def correction(residual: ArrayLike) -> Any:
         return zeros_like(residual), lambda cotangent: divide(cotangent, grad(function)(root))
 
     return RootResult(root + correction(negative(function(root))), as_tensor(count, stage), done)

@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING as _TYPE_CHECKING, Any
+from typing import TYPE_CHECKING as _TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
@@ -117,7 +117,9 @@ class Ragged:
     # ---- construction
 
     @classmethod
-    def from_row_splits(cls, values: Any, row_splits: Any, name: str | None = None, validate: bool = True) -> Ragged:
+    def from_row_splits(
+        cls, values: object, row_splits: object, name: str | None = None, validate: bool = True
+    ) -> Ragged:
         """Rows by where they begin and end, as ``Ragged(values, row_splits)`` has them.
 
         Args:
@@ -136,7 +138,9 @@ class Ragged:
 
     @classmethod
     @entered
-    def from_row_lengths(cls, values: Any, row_lengths: Any, name: str | None = None, validate: bool = True) -> Ragged:
+    def from_row_lengths(
+        cls, values: object, row_lengths: object, name: str | None = None, validate: bool = True
+    ) -> Ragged:
         """Rows of given lengths.
 
         Args:
@@ -161,7 +165,12 @@ class Ragged:
     @classmethod
     @entered
     def from_value_rowids(
-        cls, values: Any, value_rowids: Any, nrows: Any = None, name: str | None = None, validate: bool = True
+        cls,
+        values: object,
+        value_rowids: object,
+        nrows: SupportsIndex | None = None,
+        name: str | None = None,
+        validate: bool = True,
     ) -> Ragged:
         """Rows by the number of the row of each value.
 
@@ -199,7 +208,9 @@ class Ragged:
 
     @classmethod
     @entered
-    def from_tensor(cls, tensor: Any, lengths: Any = None, padding: Any = None, name: str | None = None) -> Ragged:
+    def from_tensor(
+        cls, tensor: Any, lengths: object = None, padding: object = None, name: str | None = None
+    ) -> Ragged:
         """The rows of a dense tensor, cut at their ends.
 
         Args:
@@ -277,7 +288,7 @@ class Ragged:
     @classmethod
     @entered
     def from_uniform_row_length(
-        cls, values: Any, uniform_row_length: int, nrows: int | None = None, validate: bool = True,
+        cls, values: object, uniform_row_length: int, nrows: int | None = None, validate: bool = True,
         name: str | None = None,
     ) -> Ragged:  # fmt: skip
         """Rows of one length.
@@ -528,7 +539,7 @@ class Ragged:
             raise ShapeError("with_values", f"values are {new.shape}. Expected as many as {self.values.shape}.")
         return made(new, self.row_splits)
 
-    def with_flat_values(self, values: Any) -> Ragged:
+    def with_flat_values(self, values: object) -> Ragged:
         """The same rows of other innermost values.
 
         Args:
@@ -858,7 +869,7 @@ def _shape_of_lists(value: object) -> tuple[int, ...] | None:
 
 
 @entered
-def map_flat_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Ragged:
+def map_flat_values(op: Callable[..., Any], *args: object, **kwargs: object) -> Ragged:
     """A function of the values of ragged tensors, whose rows have the same lengths.
 
     Args:

@@ -141,7 +141,7 @@ _KINDS: dict[str, type[Regularizer]] = {
 
 
 @entered
-def get(identifier: Any) -> Any:
+def get(identifier: object) -> Any:
     """A regularizer by its name or description.
 
     Args:

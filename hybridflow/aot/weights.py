@@ -76,7 +76,7 @@ class Layout:
         """Whether an entry reads or assigns variables of the state."""
         return any(id(variable) in self.state for variable in entry.variables)
 
-    def address(self, b: KernelBuilder, source: Any) -> str:
+    def address(self, b: KernelBuilder, source: object) -> str:
         """Where a value lies."""
         if id(source) in self.state:
             return b.at("%state", self.state[id(source)][0].offset, 1)

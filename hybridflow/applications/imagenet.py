@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,10 @@ from hybridflow.errors import ArgumentError, DataError, ShapeError
 from hybridflow.layers.basic import Lambda
 from hybridflow.layers.keras_tensor import Symbol
 
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike
+
+
 _STAGE = "preprocess_input"
 _MEANS = {"torch": (0.485, 0.456, 0.406), "caffe": (103.939, 116.779, 123.68)}
 _DEVIATIONS = (0.229, 0.224, 0.225)
@@ -25,7 +29,7 @@ _CLASSES = 1000
 _INDEX = "imagenet_class_index.json"
 
 
-def preprocess_input(x: Any, data_format: str | None = None, mode: str = "caffe") -> Any:
+def preprocess_input(x: ArrayLike, data_format: str | None = None, mode: str = "caffe") -> Any:
     """Scale pictures with values from 0 to 255 as a network's weights were trained.
 
     Args:

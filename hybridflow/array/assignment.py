@@ -26,7 +26,7 @@ _AS_IT_IS = frozenset((Tensor, float, int))  # types of most of what is added: o
 
 
 def _start(
-    self: Variable, initial: Any, trainable: bool = True, dtype: DTypeLike | None = None, name: str | None = None
+    self: Variable, initial: ArrayLike, trainable: bool = True, dtype: DTypeLike | None = None, name: str | None = None
 ) -> None:
     """A variable that starts as ``initial``: anything that ``hf.asarray`` takes, or a function that returns such.
 
@@ -42,7 +42,7 @@ def _start(
 
 
 def _assign(
-    self: Variable, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    self: Variable, value: ArrayLike, use_locking: bool = False, name: str | None = None, read_value: bool = True
 ) -> Variable:
     """Set the value, and return the variable.
 

@@ -61,7 +61,7 @@ def _condition(stage: str, value: ArrayLike) -> Tensor:
 
 
 @entered
-def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Tensor:
+def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: object, **kw: object) -> Tensor:
     """Function that is defined by parts: of the last condition that holds.
 
     A function is called with all of ``x``, and must be one of single elements.

@@ -112,7 +112,7 @@ def matrix(x: ArrayLike, stage: str) -> Tensor:
     return x
 
 
-def computed(op: str, *operands: Tensor, **attrs: Any) -> tuple[Tensor, ...]:
+def computed(op: str, *operands: Tensor, **attrs: object) -> tuple[Tensor, ...]:
     """The results of a host op, in the dtype of its operands."""
     dtype = operands[0].dtype
     wide = dtypes.compute_dtype(dtype)
@@ -274,7 +274,7 @@ def lu_factor(x: ArrayLike, /) -> LUFactorResult:
 
 
 @entered
-def lu_solve(x1: Any, x2: Any, /) -> Tensor:
+def lu_solve(x1: Any, x2: ArrayLike, /) -> Tensor:
     """Solve with what ``lu_factor`` returned: the x with ``a @ x == x2``, where ``x1`` is ``lu_factor(a)``.
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -44,6 +44,10 @@ from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, scalar, to_shape
 from hybridflow.eager.public_op import operation
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError, entered
+
+if TYPE_CHECKING:
+    from hybridflow.compiler.ir.extents import Dim
+
 
 _PRECISION = {dtypes.float16: 11, dtypes.bfloat16: 8, dtypes.float32: 24, dtypes.float64: 53}
 _WITHIN_TWO = math.erf(math.sqrt(2.0))  # the chance that a normal number lies within two standard deviations
@@ -120,7 +124,7 @@ class Source:
         return add(multiply(unit, 2.0), 2.0 ** -_PRECISION[dtype] - 1.0)
 
     @operation
-    def bits(self, shape: Any) -> Tensor:
+    def bits(self, shape: ShapeLike) -> Tensor:
         """Independent, uniformly distributed uint32 words."""
         return self._words(to_shape(shape, "random.bits"), 1)[0]
 
@@ -167,7 +171,9 @@ class Source:
         values = multiply(radius, cos(multiply(v, 2.0 * math.pi)))
         return cast(add(multiply(values, stddev), mean), out_dtype)
 
-    def _complex_normal(self, shape: Any, mean: ArrayLike, stddev: ArrayLike, dtype: Any) -> Tensor:
+    def _complex_normal(
+        self, shape: tuple[int | Dim, ...], mean: ArrayLike, stddev: ArrayLike, dtype: np.dtype[Any]
+    ) -> Tensor:
         check_scale("random.normal", "stddev", stddev)
         shape, mean, stddev = parameters_of("random.normal", shape, dtype, mean=mean, stddev=stddev)
         u, v = self._units(shape, dtypes.part_dtype(dtype), 2)
@@ -273,7 +279,7 @@ class Source:
         return cast(self._sampled("random_binomial", shape, counts, probs), out_dtype)
 
     @operation
-    def randint(self, shape: Any, minval: int, maxval: int, dtype: DTypeLike = default_int) -> Tensor:
+    def randint(self, shape: ShapeLike, minval: int, maxval: int, dtype: DTypeLike = default_int) -> Tensor:
         """Integers in [``minval``, ``maxval``).
 
         Up to 2**32 values are 64 random bits modulo their number, so that the chance of one is off by less than 2**-64;

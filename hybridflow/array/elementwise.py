@@ -125,7 +125,7 @@ def _named(op: OpDef, body: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return function
 
 
-def _promoted(op: OpDef, x: Any, y: Any) -> Tensor:
+def _promoted(op: OpDef, x: Tensor, y: Tensor) -> Tensor:
     if type(x) is Variable:
         x = x._seen()
     if type(y) is Variable:
@@ -153,7 +153,7 @@ def _float_binary(op: OpDef, x: ArrayLike, y: ArrayLike) -> Tensor:
     return _quickly(op, _promoted_to_float, x, y)
 
 
-def _promoted_to_float(op: OpDef, x: Any, y: Any) -> Tensor:
+def _promoted_to_float(op: OpDef, x: Tensor, y: Tensor) -> Tensor:
     if _alike(x, y) and dtypes.is_inexact(x.dtype):
         return apply(op, x, y)
     stage = op.name

@@ -32,7 +32,7 @@ class Grid:
         self._name, self._is_open = name, is_open
 
     @entered
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: ArrayLike) -> Any:
         stage = self._name
         parts = key if isinstance(key, tuple) else (key,)
         lines = [_line(stage, part) for part in parts]
@@ -213,7 +213,7 @@ def _integers(stage: str, value: ArrayLike) -> Tensor:
 
 
 @entered
-def ravel_multi_index(multi_index: Sequence[Any], dims: Any, mode: Any = "raise") -> Tensor:
+def ravel_multi_index(multi_index: Sequence[Any], dims: object, mode: Any = "raise") -> Tensor:
     """Positions in the flattened tensor, in row-major order, of positions along each axis.
 
     Args:

@@ -55,7 +55,7 @@ class HistogramND(NamedTuple):
 
 
 @entered
-def bincount(x: ArrayLike, /, weights: Any = None, minlength: int = 0, *, length: Any = None) -> Tensor:
+def bincount(x: ArrayLike, /, weights: Any = None, minlength: int = 0, *, length: object = None) -> Tensor:
     """Count occurrences of each number from 0 on in ``x`` (1-d, integers), as int64.
 
     With ``weights`` it is their sums, in their dtype (integers as int64 or uint64). There are as many as the largest
@@ -210,7 +210,7 @@ def histogram(
 
 @entered
 def histogramdd(
-    sample: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: ArrayLike | None = None
+    sample: object, bins: object = 10, range: Any = None, density: bool | None = None, weights: ArrayLike | None = None
 ) -> HistogramND:
     """How many points lie in each bin of a grid, as float64, and the edges of the bins of each axis.
 

@@ -32,7 +32,9 @@ from hybridflow.errors import ArgumentError, ShapeError
 
 
 @operation
-def interp(x: ArrayLike, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Tensor:
+def interp(
+    x: ArrayLike, xp: Any, fp: Any, left: ArrayLike | None = None, right: ArrayLike | None = None, period: object = None
+) -> Tensor:
     """Linear interpolation: the value at ``x`` of the line through the points (``xp``, ``fp``).
 
     Integers and bools become float32. NaN in ``x`` stays.

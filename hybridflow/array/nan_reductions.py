@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from hybridflow.array.elementwise import abs, divide, isnan, less_equal, logical_not, real, square, subtract, where
@@ -208,7 +209,7 @@ def nanmin(x: ArrayLike, /, axis: AxisLike = None, keepdims: bool = False) -> Te
     return _extreme(min, as_tensor(x, "nanmin"), math.inf, axis, keepdims)
 
 
-def _extreme(reduce: Any, x: Tensor, least: float, axis: AxisLike, keepdims: bool) -> Tensor:
+def _extreme(reduce: Callable[..., Any], x: Tensor, least: float, axis: AxisLike, keepdims: bool) -> Tensor:
     if not dtypes.is_float(dtypes.wide_dtype(x.dtype)):
         return reduce(x, axis, keepdims)
     missing = isnan(x)
@@ -266,7 +267,9 @@ def nanargmin(x: ArrayLike, /, axis: int | None = None, keepdims: bool = False) 
     return _position("nanargmin", argmin, math.inf, x, axis, keepdims)
 
 
-def _position(stage: str, find: Any, least: float, x: ArrayLike, axis: int | None, keepdims: bool) -> Tensor:
+def _position(
+    stage: str, find: Callable[..., Any], least: float, x: ArrayLike, axis: int | None, keepdims: bool
+) -> Tensor:
     x = as_tensor(x, stage)
     if not dtypes.is_float(dtypes.wide_dtype(x.dtype)):
         return find(x, axis, keepdims)

@@ -65,8 +65,8 @@ def sum_of(
     axis: AxisLike = None,
     dtype: DTypeLike | None = None,
     keepdims: bool = False,
-    initial: Any = 0,
-    where: Any = True,
+    initial: ArrayLike = 0,
+    where: ArrayLike = True,
 ) -> Any:
     total = sum(_mask(a, where, 0), axis=axis, dtype=dtype, keepdims=keepdims)
     return total if _is_plain_zero(initial) else add(total, initial)
@@ -81,8 +81,8 @@ def prod_of(
     axis: AxisLike = None,
     dtype: DTypeLike | None = None,
     keepdims: bool = False,
-    initial: Any = 1,
-    where: Any = True,
+    initial: ArrayLike = 1,
+    where: ArrayLike = True,
 ) -> Any:
     total = prod(_mask(a, where, 1), axis=axis, dtype=dtype, keepdims=keepdims)
     return total if initial is np._NoValue or (isinstance(initial, int) and initial == 1) else multiply(total, initial)

@@ -74,7 +74,7 @@ def _gives_arrays(caller: types.FrameType) -> bool:
     return dialect.is_spoken_to(caller) and now().trace is None and not now().tapes
 
 
-def _array_ufunc(self: object, ufunc: np.ufunc, method: str, /, *inputs: Any, **kwargs: Any) -> Any:
+def _array_ufunc(self: object, ufunc: np.ufunc, method: str, /, *inputs: object, **kwargs: object) -> Any:
     """NumPy's protocol for its ufuncs: the function of ours that is the same."""
     if ufunc.nin == 1 and _gives_arrays(sys._getframe(1)):
         return getattr(ufunc, method)(*_mapped(_plain, inputs), **kwargs)
@@ -98,7 +98,7 @@ def _array_function(
     return _run_in_numpy(_named(function), function, args, kwargs)
 
 
-def _named(function: Any, method: str = "__call__") -> str:
+def _named(function: Callable[..., object], method: str = "__call__") -> str:
     name = f"np.{function.__name__}" if method == "__call__" else f"np.{function.__name__}.{method}"
     return name.replace("np.", "np.linalg.") if getattr(function, "__module__", "") == "numpy.linalg" else name
 

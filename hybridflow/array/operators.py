@@ -57,7 +57,7 @@ def _yielding(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     reflected = f"__{_MIRRORED.get(name, f'r{name}')}__"
 
     @functools.wraps(function)
-    def of_left(*operands: Any, **options: Any) -> Tensor:  # of any number, which the function complains of
+    def of_left(*operands: object, **options: object) -> Tensor:  # of any number, which the function complains of
         try:
             return function(*operands, **options)
         except BaseException as error:

@@ -86,7 +86,7 @@ class Generator(TransformedDistributions):
 
     @classmethod
     @entered
-    def from_state(cls, state: Any, alg: Any = None) -> Generator:
+    def from_state(cls, state: Any, alg: str | None = None) -> Generator:
         """A stream that goes on where another one was.
 
         Args:
@@ -142,7 +142,7 @@ class Generator(TransformedDistributions):
 
     @classmethod
     @entered
-    def from_key_counter(cls, key: int, counter: Any, alg: str | None = None) -> Generator:
+    def from_key_counter(cls, key: int, counter: object, alg: str | None = None) -> Generator:
         """The stream number ``key`` from the block ``counter`` on.
 
         Args:
@@ -161,7 +161,7 @@ class Generator(TransformedDistributions):
         return result
 
     @entered
-    def reset_from_key_counter(self, key: int, counter: Any) -> None:
+    def reset_from_key_counter(self, key: int, counter: object) -> None:
         """Go on with the stream number ``key`` from the block ``counter`` on.
 
         Args:

@@ -77,7 +77,7 @@ def _with_number(array: object, key: object, value: ArrayLike) -> np.ndarray | N
 _NUMBERS = {"f": float, "i": int, "u": int, "b": bool}
 
 
-def updated(x: Tensor, key: Any, value: Any) -> Tensor:
+def updated(x: Tensor, key: object, value: ArrayLike) -> Tensor:
     """A new tensor that is ``x`` but for the elements at ``key``, which are ``value``."""
     fill = _fitting(x, value)
     parts = [key_part(p) for p in (key if isinstance(key, tuple) else (key,))]

@@ -569,7 +569,7 @@ def rot90(x: ArrayLike, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
 
 
 @operation
-def roll(x: Any, /, shift: Any, axis: Any = None) -> Tensor:
+def roll(x: Any, /, shift: object, axis: Any = None) -> Tensor:
     """Roll: ``x`` shifted cyclically by ``shift`` places along ``axis``; None rolls the flattened tensor.
 
     Args:
@@ -644,7 +644,7 @@ def _padded(x: Tensor, low: Sequence[Any], high: Sequence[Any], value: ArrayLike
 
 
 @operation
-def pad(x: ArrayLike, paddings: Any, mode: str = "constant", constant_values: Any = 0) -> Tensor:
+def pad(x: ArrayLike, paddings: object, mode: str = "constant", constant_values: Any = 0) -> Tensor:
     """Pad: ``x`` with ``paddings[k] = (before, after)`` elements more along axis k.
 
     A number, or one pair, is for all axes, as NumPy's ``pad_width``.

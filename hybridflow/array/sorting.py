@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from hybridflow.compiler.ir.types import product
@@ -150,7 +151,7 @@ def _partitioned(stage: str, x: ArrayLike, kth: object, axis: int | None) -> tup
 
 
 @operation
-def lexsort(keys: Any, /, axis: int = -1) -> Tensor:
+def lexsort(keys: Iterable[Any], /, axis: int = -1) -> Tensor:
     """Positions that sort by several keys, of which the last one counts first.
 
     Args:

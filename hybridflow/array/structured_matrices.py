@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.array.creation import arange
 from hybridflow.array.elementwise import conj
@@ -14,6 +14,9 @@ from hybridflow.compiler.ir.types import broadcast_shapes
 from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor, common_dtype, expand, reshape_to
 from hybridflow.errors import ArgumentError, ShapeError, entered
+
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike
 
 
 def _with_axes(x: Tensor, axes: int) -> Tensor:
@@ -61,7 +64,7 @@ def block_diag(*arrays: object) -> Tensor:
 
 
 @entered
-def toeplitz(c: Any, r: Any = None) -> Tensor:
+def toeplitz(c: ArrayLike, r: Any = None) -> Tensor:
     """The Toeplitz matrix, whose diagonals are constant, with the first column ``c`` and the first row ``r``.
 
     Leading axes broadcast.  The corner is ``c[..., 0]``; ``r[..., 0]`` is not looked at.

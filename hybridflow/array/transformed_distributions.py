@@ -138,7 +138,11 @@ class TransformedDistributions(Source):
 
     @operation
     def weibull(
-        self, shape: Any = None, concentration: Any = 1.0, scale: ArrayLike = 1.0, dtype: DTypeLike = default_float
+        self,
+        shape: Any = None,
+        concentration: ArrayLike = 1.0,
+        scale: ArrayLike = 1.0,
+        dtype: DTypeLike = default_float,
     ) -> Tensor:
         """Weibull distributed floats: exponential ones to the power ``1 / concentration``.
 
@@ -458,7 +462,7 @@ class TransformedDistributions(Source):
         return cast(divide(parts, sum(parts, -1, keepdims=True)), out_dtype)
 
     @operation
-    def chi_square(self, shape: Any = None, df: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
+    def chi_square(self, shape: Any = None, df: ArrayLike = 1.0, dtype: DTypeLike = default_float) -> Tensor:
         """Chi-square distributed floats: the sum of squares of ``df`` normal numbers.
 
         Gradients flow to ``df``.
@@ -481,7 +485,9 @@ class TransformedDistributions(Source):
         return cast(multiply(self._sampled("random_gamma", shape, multiply(df, 0.5)), 2.0), out_dtype)
 
     @operation
-    def f(self, shape: Any = None, dfnum: Any = 1.0, dfden: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
+    def f(
+        self, shape: Any = None, dfnum: ArrayLike = 1.0, dfden: ArrayLike = 1.0, dtype: DTypeLike = default_float
+    ) -> Tensor:
         """Floats of Fisher's F distribution: the ratio of two chi-square numbers, each over its degrees of freedom.
 
         Gradients flow to the parameters.
@@ -602,7 +608,12 @@ class TransformedDistributions(Source):
 
     @operation
     def hypergeometric(
-        self, shape: Any = None, ngood: Any = 1, nbad: Any = 1, nsample: Any = 1, dtype: DTypeLike = default_int
+        self,
+        shape: Any = None,
+        ngood: object = 1,
+        nbad: object = 1,
+        nsample: object = 1,
+        dtype: DTypeLike = default_int,
     ) -> Tensor:
         """How many good ones are among ``nsample`` that are taken, of ``ngood`` good and ``nbad`` bad ones.
 
@@ -652,7 +663,7 @@ class TransformedDistributions(Source):
 
     @operation
     def multinomial(
-        self, counts: Any, probs: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = default_int
+        self, counts: ArrayLike, probs: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = default_int
     ) -> Tensor:
         """How many of ``counts`` trials come to each outcome, whose probabilities ``probs`` are.
 

@@ -97,7 +97,7 @@ def _join(reduction: str, x: Tensor) -> tuple[Callable[[Any, Any], Tensor], Any]
     if reduction in ("max", "min"):
         larger = reduction == "max"
         if dtypes.is_float(x.dtype):
-            least: Any = -math.inf if larger else math.inf
+            least: object = -math.inf if larger else math.inf
         elif dtypes.is_bool(x.dtype):
             least = not larger
         else:
@@ -131,8 +131,8 @@ def reduce_window(
     reduction: str = "max",
     axis: AxisLike = None,
     *,
-    strides: Any = 1,
-    dilation: Any = 1,
+    strides: ArrayLike = 1,
+    dilation: ArrayLike = 1,
     padding: Any = "valid",
 ) -> Tensor:
     """Reduction of each window: pooling with any reduction, over any axes.
@@ -235,7 +235,7 @@ _MANY = 24  # elements of a window from which two running reductions are faster 
 _SCANS = {maximum: "cumulative_max", minimum: "cumulative_min", add: "cumulative_sum"}
 
 
-def _of_long_windows(join: Any, nothing: Any, x: Tensor, axis: int, size: int) -> Tensor:
+def _of_long_windows(join: Callable[..., Any], nothing: Any, x: Tensor, axis: int, size: int) -> Tensor:
     """Windows next to each other, each the end of one block and the beginning of the next one (van Herk): what is
     read off two running reductions of blocks as long as a window."""
     extent: Any = x.shape[axis]

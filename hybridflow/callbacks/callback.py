@@ -192,7 +192,7 @@ class History(Callback):
         optimizer = getattr(model, "optimizer", None)
         settings = [("model", name), ("epochs", len(self.epoch))]
         if optimizer is not None:
-            rate: Any = getattr(optimizer, "learning_rate", None)
+            rate: object = getattr(optimizer, "learning_rate", None)
             shown = f"{rate.item():.6g}" if hasattr(rate, "item") else type(rate).__name__
             settings += [("optimizer", type(optimizer).__name__), ("learning rate", shown)]
         report.write(path, report.of_history(self.history, f"Training of {name}", settings))

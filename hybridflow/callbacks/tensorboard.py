@@ -56,9 +56,9 @@ class TensorBoard(Callback):
         write_images: bool = False,
         write_steps_per_second: bool = False,
         update_freq: Any = "epoch",
-        profile_batch: Any = 0,
+        profile_batch: object = 0,
         embeddings_freq: int = 0,
-        embeddings_metadata: Any = None,
+        embeddings_metadata: object = None,
     ) -> None:
         if update_freq not in ("epoch", "batch") and not (isinstance(update_freq, int) and update_freq > 0):
             raise ArgumentError(

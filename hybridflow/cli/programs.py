@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import hybridflow as hf
+
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ def _softmax() -> Any:
 
 
 def _layer_norm() -> Any:
-    def layer_norm(x: Any, scale: Any, offset: Any) -> Any:
+    def layer_norm(x: ArrayLike, scale: ArrayLike | None, offset: ArrayLike | None) -> Any:
         return hf.nn.layer_norm(x, scale, offset)
 
     return layer_norm, (_normal(8192, 1024), _normal(1024), _normal(1024))
@@ -82,7 +85,7 @@ def _network() -> Any:
 def _training_step() -> Any:
     network = _Network()
 
-    def step(images: Any, labels: Any) -> Any:
+    def step(images: Any, labels: ArrayLike) -> Any:
         with hf.GradientTape() as tape:
             loss = hf.losses.softmax_cross_entropy(labels, network.logits(images))
         for variable, gradient in zip(network.variables, tape.gradient(loss, network.variables)):

@@ -197,7 +197,7 @@ def _parse_values(text: str, closing: str, stage: str) -> tuple[dict[Any, Any], 
     """Values up to the bracket that closes them, by name in a dict and by position else, and the text behind it."""
     values: dict[Any, Any] = {}
     while True:
-        name: Any = len(values)
+        name: object = len(values)
         if closing == "}":
             match = _NAME.match(text)
             if match is None:
@@ -275,7 +275,9 @@ def random_tensors(wanted: Sequence[Any], stage: str) -> tuple[Any, ...]:
         if len(shape) < len(spec.shape):
             raise ArgumentError(stage, f"{spec} leaves an extent open; give the sizes to run with by --shapes.", "")
         is_float = dtypes.is_float(spec.dtype)
-        values: Any = generator.standard_normal(shape, np.float32) if is_float else generator.integers(low, high, shape)
+        values: object = (
+            generator.standard_normal(shape, np.float32) if is_float else generator.integers(low, high, shape)
+        )
         return hf.asarray(np.asarray(values).astype(spec.dtype))
 
     return tuple(hf.tree.map(random_tensor, list(wanted)))

@@ -16,11 +16,18 @@ import functools
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from hybridflow.core.tensor import Operators
 from hybridflow.errors import ArgumentTypeError
 
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike
+    from hybridflow.layers.keras_tensor import Connecting
+    from hybridflow.ragged import Ragged
+
+# What TensorFlow makes a tensor of, where a function itself asks for no conversion.
+TensorLike: TypeAlias = "ArrayLike | str | bytes | Ragged | Connecting"
 Operand: TypeAlias = Any  # a tensor, or what TensorFlow makes one of: several agree on a dtype, as there
 Axis: TypeAlias = Any  # an axis or several: ints, lists, tensors
 ShapeArg: TypeAlias = Any  # a shape, which may be a tensor, have tensors in it, or be one number

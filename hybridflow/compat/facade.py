@@ -24,7 +24,7 @@ class Facade:
         extra = self.__dict__.get("_own", {})
         return extra[name] if name in extra else getattr(self.__dict__["_kind"], name)
 
-    def __instancecheck__(self, instance: Any) -> bool:
+    def __instancecheck__(self, instance: object) -> bool:
         return isinstance(instance, self._kind)
 
     def __subclasscheck__(self, kind: type) -> bool:
@@ -33,10 +33,10 @@ class Facade:
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
         return (self._kind,)
 
-    def __or__(self, other: Any) -> Any:
+    def __or__(self, other: object) -> Any:
         return Union[self._kind, other]  # of values, not of written types
 
-    def __ror__(self, other: Any) -> Any:
+    def __ror__(self, other: object) -> Any:
         return Union[other, self._kind]
 
     def __repr__(self) -> str:

@@ -59,7 +59,9 @@ def cond(pred: object, true_fn: Callable[..., Any], false_fn: Callable[..., Any]
 
 
 @entered
-def switch_case(branch_index: Any, branch_fns: Any, *operands: Any, default: Callable[..., Any] | None = None) -> Any:
+def switch_case(
+    branch_index: Any, branch_fns: object, *operands: object, default: Callable[..., Any] | None = None
+) -> Any:
     """Switch: ``branch_fns[branch_index](*operands)``.
 
     For an index without a branch, ``default(*operands)`` runs; without a default the last branch, or the one with the

@@ -49,7 +49,12 @@ def run_for(
 
 
 def plain_while(
-    stage: str, cond: Any, body: Any, carried: Sequence[Any], names: Sequence[str], maximum: Any | None = None
+    stage: str,
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    carried: Sequence[Any],
+    names: Sequence[str],
+    maximum: Any | None = None,
 ) -> list[Tensor]:
     loop = _Loop(stage, carried, names)
 

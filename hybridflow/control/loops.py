@@ -19,7 +19,7 @@ from hybridflow.errors import ArgumentTypeError, DTypeError, ShapeError, entered
 
 @entered
 def while_loop(
-    cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Any, maximum_iterations: Any = None
+    cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Any, maximum_iterations: object = None
 ) -> Any:
     """Loop: ``loop_vars = body(*loop_vars)`` while ``cond(*loop_vars)`` is True.
 

@@ -15,7 +15,7 @@ from hybridflow.array.shapes import pad
 from hybridflow.compiler.ir.types import Shape, same_extents
 from hybridflow.core.promotion import to_dtype, weak_kind
 from hybridflow.core.tensor import Tensor
-from hybridflow.core.type_aliases import DTypeLike
+from hybridflow.core.type_aliases import ArrayLike, DTypeLike
 from hybridflow.eager.operands import as_tensor, reshape_to, to_shape
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError, TraceError, entered
 
@@ -152,7 +152,7 @@ class TensorArray:
         return self._with(updated(values, index, element))
 
     @entered
-    def read(self, index: Any) -> Tensor:
+    def read(self, index: object) -> Tensor:
         """The element at ``index``.
 
         Args:
@@ -174,7 +174,7 @@ class TensorArray:
         """
         return self._known("TensorArray.stack")
 
-    def gather(self, indices: Any) -> Tensor:
+    def gather(self, indices: ArrayLike) -> Tensor:
         """The elements at ``indices``, along a first axis.
 
         Args:

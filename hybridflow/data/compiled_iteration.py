@@ -42,7 +42,7 @@ class Elements:
         self.kinds = [_type(leaf) for leaf in leaves]
         self.types = [TensorType(kind.shape, int64) if is_string(kind.dtype) else kind for kind in self.kinds]
 
-    def arrays(self, element: Any) -> list[np.ndarray]:
+    def arrays(self, element: object) -> list[np.ndarray]:
         """The arrays of an element that is there.  Raises ShapeError where it is another than it was to be."""
         leaves, structure = pytree.flatten(element)
         kinds = [leaf.type if isinstance(leaf, Tensor) else type(leaf).__name__ for leaf in leaves]

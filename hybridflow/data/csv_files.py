@@ -27,7 +27,7 @@ class Column(NamedTuple):
     """What a field is: a dtype or None for texts, and what stands for one that is missing, or None."""
 
     dtype: np.dtype[Any] | None
-    default: Any
+    default: object
 
     def spec(self) -> TextSpec | TensorSpec:
         return TextSpec() if self.dtype is None else TensorSpec((), self.dtype)

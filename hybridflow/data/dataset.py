@@ -614,7 +614,7 @@ class Dataset(elements.Nested):
         self,
         class_func: Callable[..., Any],
         target_dist: Any,
-        initial_dist: Any = None,
+        initial_dist: object = None,
         seed: int | None = None,
         name: str | None = None,
     ) -> Dataset:
@@ -1122,10 +1122,10 @@ class Dataset(elements.Nested):
     @entered
     def save(
         self,
-        path: Any,
+        path: object,
         compression: str | None = None,
         shard_func: Callable[..., Any] | None = None,
-        checkpoint_args: Any = None,
+        checkpoint_args: object = None,
     ) -> None:
         """Write all elements into a folder, in the place of a dataset that it held before; ``Dataset.load`` reads
         them.
@@ -1158,7 +1158,7 @@ class Dataset(elements.Nested):
     def load(
         cls,
         path: Any,
-        element_spec: Any = None,
+        element_spec: object = None,
         compression: str | None = None,
         reader_func: Callable[[Any], Any] | None = None,
     ) -> Dataset:
@@ -1401,7 +1401,7 @@ def _nodes(values: Iterable[Any], method: str) -> list[Node]:
     return nodes
 
 
-def _writer(path: Any, compression: Any, shard_func: Any, method: str) -> snapshot.Writer:
+def _writer(path: Any, compression: Any, shard_func: object, method: str) -> snapshot.Writer:
     shard_of = None if shard_func is None else arguments.called("shard_func", shard_func, method)
     return snapshot.Writer(os.fspath(path), compression, shard_of, f"Dataset.{method}")
 

@@ -30,7 +30,7 @@ _COMPRESSION = (None, "", "GZIP", "ZLIB")
 class Reader:
     """How the elements of a file are read."""
 
-    spec: Any
+    spec: object
 
     def elements(self, path: str, start: int) -> Read:
         """The elements from byte ``start`` on, each with the byte at which the next one begins."""

@@ -48,7 +48,7 @@ class Iterator:
         outside_of_traces()
         self._runner = node.runner()
         self._node = node
-        self._elements: Any = None
+        self._elements: object = None
         self._next: Any = self._begin
 
     def _begin(self) -> Any:

@@ -66,7 +66,7 @@ class DataLoader:
         drop_last: bool = False,
         timeout: float = 0,
         worker_init_fn: Callable[[int], Any] | None = None,
-        multiprocessing_context: Any = None,
+        multiprocessing_context: object = None,
         generator: Any = None,
         prefetch_factor: int | None = None,
     ) -> None:

@@ -61,7 +61,7 @@ class Pool:
         process_arguments = (self._ids, begin, arguments)
         self._executor = concurrent.futures.ProcessPoolExecutor(count, context, _begin_process, process_arguments)
 
-    def submit(self, function: Callable[..., Any], *args: Any) -> concurrent.futures.Future[Any]:
+    def submit(self, function: Callable[..., Any], *args: object) -> concurrent.futures.Future[Any]:
         """``function(*args)`` of one of them.  Raises BrokenExecutor where one has died."""
         return self._executor.submit(function, *args)
 

@@ -46,7 +46,7 @@ class Writer:
         self._is_packed = compression == _PACKED
         self._files: dict[int, Any] = {}
         self._counts: dict[int, int] = {}
-        self._spec: Any = None
+        self._spec: object = None
         self.folder.mkdir(parents=True, exist_ok=True)
         # It becomes the description, and says until then that somebody writes.
         self._beside, self._lock = begin_part(lambda: self.folder / f"{secrets.token_hex(8)}.part")

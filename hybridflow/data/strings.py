@@ -5,6 +5,7 @@ A text alone is Python's own; those of a batch are an array of NumPy's of dtype 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -144,7 +145,7 @@ def _spec(array: np.ndarray) -> TextSpec:
     return TextSpec(array.shape, _kind(array.flat[0]) if array.size else "str")
 
 
-def joined(arrays: Any) -> np.ndarray:
+def joined(arrays: Sequence[Any]) -> np.ndarray:
     """Arrays one behind another, those of tensors of texts as one of these."""
     return np.concatenate(arrays).view(arrays[0].dtype)
 

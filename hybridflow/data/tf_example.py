@@ -36,7 +36,7 @@ class FixedLenFeature(NamedTuple):
 
     shape: Any
     dtype: Any
-    default_value: Any = None
+    default_value: object = None
 
 
 class VarLenFeature(NamedTuple):
@@ -61,7 +61,7 @@ class FixedLenSequenceFeature(NamedTuple):
     shape: Any
     dtype: Any
     allow_missing: bool = True
-    default_value: Any = None
+    default_value: object = None
 
 
 def encode_example(features: Mapping[str, Any]) -> bytes:

@@ -156,12 +156,16 @@ class Processes:
         """Leave the group."""
         raise NotImplementedError
 
-    def gathered(self, what: str, mine: np.ndarray, shape: tuple[int, ...], replicas: int, where: Any) -> np.ndarray:
+    def gathered(
+        self, what: str, mine: np.ndarray, shape: tuple[int, ...], replicas: int, where: str | None
+    ) -> np.ndarray:
         """The values of all replicas, stacked, of those of this process."""
         parts = self.exchange(_named(what, mine, shape, replicas), mine, where)
         return np.concatenate([part.view(mine.dtype).reshape(-1, *shape) for part in parts])[:replicas]
 
-    def summed(self, what: str, mine: np.ndarray, shape: tuple[int, ...], replicas: int, where: Any) -> np.ndarray:
+    def summed(
+        self, what: str, mine: np.ndarray, shape: tuple[int, ...], replicas: int, where: str | None
+    ) -> np.ndarray:
         """The root of the tree over all replicas, of the nodes of this process, stacked.
 
         Each process finishes the tree for its share of the elements, if there are many.
@@ -295,12 +299,14 @@ class Group(Processes):
             parts_received.append(data[begin:end])
         return parts_received
 
-    def _run(self, what: str, record: Any, mine: np.ndarray, result: np.ndarray) -> None:
+    def _run(self, what: str, record: object, mine: np.ndarray, result: np.ndarray) -> None:
         call = process_exchange.exchange()
         if call(self.address, record, mine.ctypes.data, result.ctypes.data, 1):
             self.fail(what)
 
-    def record(self, kind: str, what: str, shape: tuple[int, ...], dtype: DTypeLike, replicas: int, where: Any) -> Any:
+    def record(
+        self, kind: str, what: str, shape: tuple[int, ...], dtype: DTypeLike, replicas: int, where: str | None
+    ) -> Any:
         """What says natively how values of replicas are added up ("sum") or put behind each other ("gather"); None
         where that cannot be done natively."""
         dtype = np.dtype(dtype)
@@ -320,7 +326,7 @@ class Group(Processes):
         rows = [len(row_nodes) for row_nodes in nodes]
         return process_exchange.sum_record(key, note, rows, steps, dtype, math.prod(shape), self._half)
 
-    def gathered(self, what: str, mine: np.ndarray, shape: tuple[int, ...], replicas: int, where: Any) -> np.ndarray:
+    def gathered(self, what: str, mine: np.ndarray, shape: tuple[int, ...], replicas: int, where: object) -> np.ndarray:
         """The values of all replicas, stacked, of those of this process."""
         result = memory_pool.empty((replicas, *shape), mine.dtype)
         record = self._known_record("gather", what, tuple(shape), mine.dtype, replicas, where)

@@ -63,7 +63,7 @@ class RayEngine:
             )
         return actors
 
-    def begin(self, watcher: Any, method: str, *arguments: Any) -> Any:
+    def begin(self, watcher: object, method: str, *arguments: object) -> Any:
         """Have an actor do something."""
         return getattr(watcher, method).remote(*arguments)
 
@@ -71,7 +71,7 @@ class RayEngine:
         """The first one that is done; None where none is in time."""
         return next(iter(self._ray.wait(list(begun), num_returns=1, timeout=timeout)[0]), None)
 
-    def value(self, begun: Any) -> Any:
+    def value(self, begun: object) -> Any:
         """What came out.  Raises WorkerLost where the actor, or its machine, is gone."""
         try:
             return self._ray.get(begun)

@@ -56,7 +56,9 @@ class SocketGroup(Processes):
         links = self._swap(what, buffers, [None] * self.size, where)
         return [buffers[rank][0] if rank == self.rank else links[rank].data for rank in range(self.size)]
 
-    def summed(self, what: str, mine: np.ndarray, shape: tuple[int, ...], replicas: int, where: Any) -> np.ndarray:
+    def summed(
+        self, what: str, mine: np.ndarray, shape: tuple[int, ...], replicas: int, where: str | None
+    ) -> np.ndarray:
         """The root of the tree over all replicas.  What is long goes piece by piece: with the nodes of one go the sums
         of the one before, to the place where they are wanted."""
         count = math.prod(shape)

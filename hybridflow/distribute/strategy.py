@@ -244,7 +244,7 @@ class MirroredStrategy:
         return _map(one, value)
 
     @entered
-    def gather(self, value: Any, axis: int = 0) -> Any:
+    def gather(self, value: object, axis: int = 0) -> Any:
         """The values of all replicas behind each other.
 
         Args:
@@ -272,7 +272,7 @@ class MirroredStrategy:
 
         return _map(one, value)
 
-    def local_results(self, value: Any) -> tuple[Any, ...]:
+    def local_results(self, value: object) -> tuple[Any, ...]:
         """The values of the replicas of this process, in their order.
 
         Args:
@@ -290,7 +290,7 @@ class MirroredStrategy:
     # ---- data
 
     @entered
-    def distribute_batch(self, batch: Any) -> Any:
+    def distribute_batch(self, batch: object) -> Any:
         """A batch cut into the parts of the replicas.
 
         Where its rows do not fall into as many equal parts as there are replicas, as few replicas less as possible have

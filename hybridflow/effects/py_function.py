@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,10 @@ from hybridflow.errors import ArgumentTypeError, DTypeError, ShapeError, entered
 from hybridflow.tracing.deferred_shape import DeferredCall, DeferredShapeTensor, static
 from hybridflow.tracing.effect_token import ORDER, ask, call_in_order
 from hybridflow.tracing.subtrace import SubTrace
+
+if TYPE_CHECKING:
+    from hybridflow.tracing.trace import Trace
+
 
 Tensors = Sequence[Tensor]
 
@@ -124,7 +128,7 @@ def numpy_function(
     return wanted.expected(called(_on_arrays(on_tensors, wanted, func), inputs, wanted.types()))
 
 
-def _inputs(stage: str, func: Any, inp: Any) -> Tensors:
+def _inputs(stage: str, func: object, inp: Any) -> Tensors:
     if not callable(func):
         raise ArgumentTypeError(stage, f"func is a {type(func).__name__}. Expected a function.")
     if isinstance(inp, (Tensor, Variable, np.ndarray, str, bytes)) or is_pythons(inp):
@@ -170,7 +174,7 @@ class _Wanted(NamedTuple):
         ]
         return results[0] if self.is_single else list(results) or None
 
-    def checked(self, func: Any, returned: Any) -> list[Tensor]:
+    def checked(self, func: object, returned: object) -> list[Tensor]:
         """What a function returned, as tensors."""
         name = getattr(func, "__name__", type(func).__name__)
         if not self.dtypes:
@@ -309,7 +313,13 @@ def _recorded(func: Callable[..., Any], inputs: Tensors, wanted: _Wanted, order:
 
 
 def _with_derivative(
-    func: Any, inputs: Tensors, wanted: _Wanted, outs: list[Tensor], order: int, trace: Any, tapes: Sequence[Any]
+    func: Callable[..., object],
+    inputs: Tensors,
+    wanted: _Wanted,
+    outs: list[Tensor],
+    order: int,
+    trace: Trace,
+    tapes: Sequence[Any],
 ) -> list[Tensor]:
     """The results ``outs`` of calling ``func`` in a trace, which knows then, as do tapes, how they are derived."""
     kept = [k for k, x in enumerate(inputs) if is_inexact(x.dtype)]
@@ -330,7 +340,7 @@ def _with_derivative(
 
 
 def _derivative(
-    func: Any, inputs: Tensors, wanted: _Wanted, kept: Sequence[int], inexact_outs: Sequence[int],
+    func: Callable[..., object], inputs: Tensors, wanted: _Wanted, kept: Sequence[int], inexact_outs: Sequence[int],
     cotangents: Sequence[Any], order: int,
 ) -> list[Tensor | None]:  # fmt: skip
     """The cotangents of inputs: by a function that calls ``func`` under a tape."""

@@ -253,7 +253,7 @@ def joined(pieces: Sequence[Any]) -> Any:
     return "".join(parts) if all(isinstance(piece, str) for piece in parts) else RuntimeText(_joined, *parts)
 
 
-def text_of(make: Callable[..., str], *args: Any, **named: Any) -> Any:
+def text_of(make: Callable[..., str], *args: object, **named: object) -> Any:
     """``make(*args, **named)``, a text of what it is given."""
     if not _asks_at_runtime([*args, *named.values()]):
         return make(*args, **named)

@@ -13,7 +13,7 @@ from hybridflow.array.shapes import expand_dims, permute_dims
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core import layer_context
 from hybridflow.core.tensor import Tensor
-from hybridflow.core.type_aliases import Identifier
+from hybridflow.core.type_aliases import ArrayLike, Identifier
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import cast
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError
@@ -265,7 +265,7 @@ class GroupQueryAttention(MultiHeadAttention, one_tensor=True):
         self.output_kernel, self.output_bias = self._projection((heads, numbers, query), 1)
         self.generator = None if self.seed is None else random.Generator(self.seed)
 
-    def _shared(self, x: Any) -> Any:
+    def _shared(self, x: ArrayLike) -> Any:
         return repeat(x, self.num_heads // self.num_key_value_heads, axis=1)
 
     def _near(self, steps: object, others: object) -> list[Any]:

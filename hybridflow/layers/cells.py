@@ -39,17 +39,17 @@ class Cell(Layer, one_tensor=True):
     def __init__(
         self,
         units: int,
-        activation: Any,
+        activation: object,
         use_bias: bool,
-        kernel_initializer: Any = "glorot_uniform",
-        recurrent_initializer: Any = "orthogonal",
-        bias_initializer: Any = "zeros",
-        kernel_regularizer: Any = None,
-        recurrent_regularizer: Any = None,
-        bias_regularizer: Any = None,
-        kernel_constraint: Any = None,
-        recurrent_constraint: Any = None,
-        bias_constraint: Any = None,
+        kernel_initializer: object = "glorot_uniform",
+        recurrent_initializer: object = "orthogonal",
+        bias_initializer: object = "zeros",
+        kernel_regularizer: object = None,
+        recurrent_regularizer: object = None,
+        bias_regularizer: object = None,
+        kernel_constraint: object = None,
+        recurrent_constraint: object = None,
+        bias_constraint: object = None,
         dropout: float = 0.0,
         recurrent_dropout: float = 0.0,
         seed: int | None = None,
@@ -113,7 +113,7 @@ class Cell(Layer, one_tensor=True):
         project, step = self.prepared(inputs.shape[0], training)
         return step(project(inputs), state_list)
 
-    def prepared(self, batch: Any, training: bool | None) -> tuple[Project, Step]:
+    def prepared(self, batch: object, training: bool | None) -> tuple[Project, Step]:
         """The two parts of a step for one sequence, with what is dropped chosen now.
 
         Args:
@@ -131,7 +131,7 @@ class Cell(Layer, one_tensor=True):
             check_last_extent(self, inputs, self.kernel.shape[0])
             return self._projected(inputs if of_inputs is None else inputs * of_inputs)
 
-        def step(projected: Any, states: Any) -> tuple[Any, list[Any]]:
+        def step(projected: Any, states: Sequence[Any]) -> tuple[Any, list[Any]]:
             seen = states[0] if of_states is None else states[0] * of_states
             return self._step(projected, seen, states)
 
@@ -236,8 +236,8 @@ class LSTMCell(_Gated):
         recurrent_initializer: object = "orthogonal",
         bias_initializer: object = "zeros",
         unit_forget_bias: bool = True,
-        *arguments: Any,
-        **options: Any,
+        *arguments: object,
+        **options: object,
     ) -> None:
         starts = kernel_initializer, recurrent_initializer, bias_initializer
         super().__init__(units, activation, recurrent_activation, use_bias, *starts, *arguments, **options)
@@ -296,9 +296,9 @@ class GRUCell(_Gated):
         activation: object = "tanh",
         recurrent_activation: object = "sigmoid",
         use_bias: bool = True,
-        *arguments: Any,
+        *arguments: object,
         reset_after: bool = True,
-        **options: Any,
+        **options: object,
     ) -> None:
         super().__init__(units, activation, recurrent_activation, use_bias, *arguments, **options)
         self.reset_after = bool(reset_after)
@@ -390,7 +390,7 @@ class StackedRNNCells(Layer, one_tensor=True):
         project, step = self.prepared(inputs.shape[0], training)
         return step(project(inputs), states)
 
-    def prepared(self, batch: Any, training: bool | None) -> tuple[Project, Step]:
+    def prepared(self, batch: object, training: bool | None) -> tuple[Project, Step]:
         """The two parts of a step for one sequence; the first cell's inputs are known for all steps.
 
         Args:

@@ -63,7 +63,7 @@ class _Convolution(WindowLayer):
 
     def _geometry(self) -> tuple[Any, Any, str, Any]:
         """Strides, padding, format and dilations for ``hf.nn``."""
-        padding: Any = self.padding
+        padding: object = self.padding
         if padding == "causal":
             padding = [((k - 1) * d, 0) for k, d in zip(self.kernel_size, self.dilation_rate)]
         return self.strides, padding, self.data_format, self.dilation_rate
@@ -232,7 +232,7 @@ class _Transposed(_Convolution, one_tensor=True):
         kernel_size: PerAxis,
         strides: PerAxis = 1,
         padding: str = "valid",
-        output_padding: Any = None,
+        output_padding: object = None,
         data_format: str | None = None,
         dilation_rate: PerAxis = 1,
         activation: Identifier = None,

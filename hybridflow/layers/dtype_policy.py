@@ -37,7 +37,7 @@ class Policy:
             scheme, _, name = name.partition("_from_")
             self._scheme = Scheme.parse(scheme)
         mixed = isinstance(name, str) and name.startswith(_MIXED)
-        self._compute: Any
+        self._compute: object
         try:
             self._compute = to_dtype(name[len(_MIXED) :] if mixed else name, "Policy")
         except DTypeError:

@@ -10,7 +10,7 @@ from hybridflow.array.reductions import any as any_of
 from hybridflow.array.shapes import expand_dims
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
-from hybridflow.core.type_aliases import DTypeLike, Identifier
+from hybridflow.core.type_aliases import ArrayLike, DTypeLike, Identifier
 from hybridflow.core.variable import Variable
 from hybridflow.errors import DTypeError, ShapeError
 from hybridflow.layers.basic import positive
@@ -98,7 +98,7 @@ class Embedding(Layer, one_tensor=True):
         numbers = astype(inputs, dtypes.int64) if dtypes.is_float(inputs.dtype) else inputs
         return astype(rows_of(self.embeddings, numbers), self.compute_dtype)
 
-    def compute_mask(self, inputs: Any, mask: Tensor | None = None) -> Any:
+    def compute_mask(self, inputs: ArrayLike, mask: Tensor | None = None) -> Any:
         return not_equal(inputs, 0) if self.mask_zero else None
 
     def get_config(self) -> dict[str, Any]:  # without the weights to start with

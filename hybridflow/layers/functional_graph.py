@@ -220,7 +220,7 @@ def _with_met_extents(types: dict[int, TensorType]) -> dict[int, TensorType]:
     }
 
 
-def connected(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def connected(layer: Layer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The symbols of what a layer makes of symbols.  It is built for their shapes, and called once, without data."""
     if first_symbol(args[:1]) is not None:
         layer._check_first(args)

@@ -341,7 +341,7 @@ class RandomZoom(_ByBoth):
     <Tensor f32[] cpu> 4.0
     """
 
-    def __init__(self, height_factor: object, width_factor: object = None, *args: Any, **options: Any) -> None:
+    def __init__(self, height_factor: object, width_factor: object = None, *args: object, **options: object) -> None:
         super().__init__(height_factor, width_factor, *args, **options)
 
     def places(self, y: Any, z: Any, x: Any) -> tuple[Any, Any]:

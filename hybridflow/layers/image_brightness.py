@@ -19,7 +19,7 @@ class _Light(Layer, one_tensor=True):
     _bounds: tuple[float, float]
 
     def __init__(
-        self, factor: Any, value_range: tuple[float, float] = (0, 255), seed: int | None = None, **options: Any
+        self, factor: object, value_range: tuple[float, float] = (0, 255), seed: int | None = None, **options: Any
     ) -> None:
         super().__init__(**options)
         self.factor, self.seed = factor, seed
@@ -105,7 +105,7 @@ class RandomBrightness(_Light, one_tensor=True):
     """
 
     def __init__(
-        self, factor: Any, value_range: tuple[float, float] = (0, 255), seed: int | None = None, **options: Any
+        self, factor: Any, value_range: tuple[float, float] = (0, 255), seed: int | None = None, **options: object
     ) -> None:
         super().__init__(factor, value_range, seed, **options)
         lower, upper = sorted(factor) if isinstance(factor, (tuple, list)) else (-abs(factor), abs(factor))

@@ -43,7 +43,7 @@ def _noting(build: Callable[..., Any]) -> Callable[..., Any]:
     """``build`` of a class, after which a layer is built whoever called it: the user, too."""
 
     @functools.wraps(build)
-    def noted(self: Layer, *args: Any, **kwargs: Any) -> None:
+    def noted(self: Layer, *args: object, **kwargs: object) -> None:
         token = layer_context.enter_making(self._label)
         try:
             build(self, *args, **kwargs)
@@ -202,7 +202,7 @@ class Layer(Module, Configured):
         return self._policy
 
     @dtype_policy.setter
-    def dtype_policy(self, policy: Any) -> None:
+    def dtype_policy(self, policy: object) -> None:
         self._follow(as_policy(policy))
 
     def _quantized_axes(self) -> dict[str, tuple[int, ...]]:
@@ -284,7 +284,7 @@ class Layer(Module, Configured):
             described = ", ".join(map(_what_is, inputs))
             error.add_note(f"in the layer {self.name!r}, {type(self).__name__}, which was called with {described}")
 
-    def add_loss(self, loss: Any) -> None:
+    def add_loss(self, loss: object) -> None:
         """Add to the loss, in ``call``: ``losses`` has it until the layer, or the one around it, is called again.
 
         Args:
@@ -330,7 +330,7 @@ class Layer(Module, Configured):
         """
         return mask if self.supports_masking else None
 
-    def compute_output_shape(self, input_shape: Any) -> Any:
+    def compute_output_shape(self, input_shape: object) -> Any:
         """The shape of the result, by shapes alone: nothing is calculated, and the layer is not built.
 
         Args:
@@ -395,12 +395,12 @@ class Layer(Module, Configured):
     def add_weight(
         self,
         shape: Sequence[int] = (),
-        initializer: Any = "glorot_uniform",
+        initializer: object = "glorot_uniform",
         dtype: DTypeLike | None = None,
         trainable: bool = True,
         name: str | None = None,
-        regularizer: Any = None,
-        constraint: Any = None,
+        regularizer: object = None,
+        constraint: object = None,
         autocast: bool = True,
     ) -> Variable:
         """A new variable.  Assigned to an attribute it is one of the layer's ``weights``.

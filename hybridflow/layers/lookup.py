@@ -82,10 +82,10 @@ class VocabularyWantedError(ArgumentError, RuntimeError):
 class IndexLookup(Layer):
     """The base of layers that map a vocabulary to numbers, or numbers to a vocabulary."""
 
-    _kind: Any = None  # the dtype of keys
+    _kind: object = None  # the dtype of keys
 
     def __init__(
-        self, max_tokens: int | None, num_oov_indices: int, mask_token: Any, oov_token: Any, vocabulary: Any,
+        self, max_tokens: int | None, num_oov_indices: int, mask_token: object, oov_token: object, vocabulary: Any,
         idf_weights: Any, invert: bool, output_mode: str, pad_to_max_tokens: bool, sparse: bool, salt: Any = None,
         **options: Any,
     ) -> None:  # fmt: skip
@@ -111,7 +111,7 @@ class IndexLookup(Layer):
         self._tokens: list[Any] = []  # without special ones
         self._places: dict[Any, int] = {}
         self._idf: Any = None
-        self._static_vocabulary: Any = None
+        self._static_vocabulary: object = None
         self._counts: collections.Counter[Any] = collections.Counter()
         self._documents: collections.Counter[Any] = collections.Counter()
         self._document_count = 0
@@ -166,7 +166,7 @@ class IndexLookup(Layer):
             return words
         return [self.mask_token] * self._oov_start() + [self.oov_token] * self.num_oov_indices + words
 
-    def set_vocabulary(self, vocabulary: Any, idf_weights: Any = None) -> None:
+    def set_vocabulary(self, vocabulary: Any, idf_weights: object = None) -> None:
         """Let the layer have a vocabulary.
 
         Args:
@@ -231,7 +231,7 @@ class IndexLookup(Layer):
         missing = (self.max_tokens or 0) - len(weights) if self.pad_to_max_tokens else 0
         self._idf = np.pad(weights, (0, max(missing, 0))).astype(np.float32)
 
-    def adapt(self, data: Any, steps: int | None = None) -> None:
+    def adapt(self, data: object, steps: int | None = None) -> None:
         """Learn the vocabulary of data.
 
         Args:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.array.creation import arange, asarray
 from hybridflow.array.elementwise import (
@@ -24,13 +24,16 @@ from hybridflow.array.shapes import moveaxis, split
 from hybridflow.array.sorting import sort
 from hybridflow.nn.functional import softplus
 
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike
+
 
 def celu(x: Any, alpha: float = 1.0) -> Any:
     """``x`` where it is above 0, ``alpha * (exp(x / alpha) - 1)`` elsewhere."""
     return where(x > 0, x, alpha * expm1(minimum(x, 0) / alpha))
 
 
-def glu(x: Any, axis: int = -1) -> Any:
+def glu(x: ArrayLike, axis: int = -1) -> Any:
     """The first half along an axis, times the sigmoid of the second."""
     first, second = split(x, 2, axis)
     return first * sigmoid(second)
@@ -41,7 +44,7 @@ def threshold(x: Any, threshold: float, default_value: float) -> Any:
     return where(x > threshold, x, asarray(default_value, x.dtype))
 
 
-def sparsemax(x: Any, axis: int = -1) -> Any:
+def sparsemax(x: ArrayLike, axis: int = -1) -> Any:
     """Martins and Astudillo, "From Softmax to Sparsemax", 2016."""
     logits = moveaxis(x, axis, -1)
     ordered = sort(logits, axis=-1, descending=True)
@@ -63,12 +66,12 @@ def sparse_plus(x: Any) -> Any:
     return where(x <= -1, 0.0, where(x < 1, 0.25 * square(x + 1), x))
 
 
-def mish(x: Any) -> Any:
+def mish(x: ArrayLike) -> Any:
     """``x * tanh(softplus(x))``."""
     return x * tanh(softplus(x))
 
 
-def hard_tanh(x: Any) -> Any:
+def hard_tanh(x: ArrayLike) -> Any:
     """``x`` from -1 to 1."""
     return clip(x, -1.0, 1.0)
 
@@ -78,17 +81,17 @@ def sparse_sigmoid(x: Any) -> Any:
     return clip(0.5 * (x + 1), 0.0, 1.0)
 
 
-def tanh_shrink(x: Any) -> Any:
+def tanh_shrink(x: ArrayLike) -> Any:
     """``x - tanh(x)``."""
     return x - tanh(x)
 
 
-def hard_shrink(x: Any, threshold: float = 0.5) -> Any:
+def hard_shrink(x: ArrayLike, threshold: float = 0.5) -> Any:
     """``x`` where it is further than ``threshold`` from 0, 0 elsewhere."""
     return where(abs(x) > threshold, x, 0.0)
 
 
-def soft_shrink(x: Any, threshold: float = 0.5) -> Any:
+def soft_shrink(x: ArrayLike, threshold: float = 0.5) -> Any:
     """``x``, nearer to 0 by ``threshold``."""
     return sign(x) * maximum(abs(x) - threshold, 0.0)
 

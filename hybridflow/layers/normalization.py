@@ -10,7 +10,7 @@ from hybridflow.array.reductions import mean, sum
 from hybridflow.array.shapes import broadcast_to, expand_dims, reshape
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
-from hybridflow.core.type_aliases import Identifier
+from hybridflow.core.type_aliases import ArrayLike, Identifier
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import cast
 from hybridflow.errors import ArgumentError, AxisError, ShapeError
@@ -350,7 +350,7 @@ class BatchNormalization(_Affine, one_tensor=True):
             variance = reshape(self.moving_variance, shape)
         return cast(self._scaled(centred, variance, shape), inputs.dtype)
 
-    def _move(self, variable: Variable, value: Any) -> None:
+    def _move(self, variable: Variable, value: ArrayLike) -> None:
         variable.assign(variable * self.momentum + reshape(value, variable.shape) * (1 - self.momentum))
 
 

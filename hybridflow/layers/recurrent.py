@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.array.creation import zeros, zeros_like
 from hybridflow.array.elementwise import add, divide, multiply, where
@@ -18,6 +18,9 @@ from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 from hybridflow.layers import cells
 from hybridflow.layers.layer import Layer, as_layer, describe
 from hybridflow.layers.wrapper import Wrapper
+
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike
 
 
 class RNN(Layer, one_tensor=True):
@@ -76,7 +79,7 @@ class RNN(Layer, one_tensor=True):
         self.return_sequences, self.return_state = bool(return_sequences), bool(return_state)
         self.go_backwards, self.stateful = bool(go_backwards), bool(stateful)
         self.unroll, self.zero_output_for_mask = bool(unroll), bool(zero_output_for_mask)
-        self.states: Any = None
+        self.states: object = None
 
     def build(self, input_shape: Any) -> None:
         if len(input_shape) != 3 and (len(input_shape) < 3 or cells.takes_vectors(self.cell)):
@@ -155,14 +158,16 @@ class RNN(Layer, one_tensor=True):
             raise ArgumentError(self.name, f"there are {len(states)} initial states; the cell has {count}.")
         return [self._converted(state) for state in states]
 
-    def _scan(self, inputs: Any, states: list[Tensor], mask: Any, training: bool | None) -> tuple[Any, Any, list[Any]]:
+    def _scan(
+        self, inputs: Any, states: list[Tensor], mask: ArrayLike, training: bool | None
+    ) -> tuple[Any, Any, list[Any]]:
         """The outputs step by step if these are asked for, the last output, and the last states."""
         project, step = cells.prepared(self.cell, inputs.shape[0], training)
         sequence = project(moveaxis(inputs, 1, 0))
         output = zeros((inputs.shape[0], *cells.output_shape(self.cell)), dtype=self.compute_dtype)
         carried = Nest([output, states], "the states")
 
-        def iteration(values: Any, slices: Sequence[Tensor]) -> tuple[list[Any], list[Any]]:
+        def iteration(values: Sequence[Any], slices: Sequence[Tensor]) -> tuple[list[Any], list[Any]]:
             before, old = carried.filled(values)
             out, new = step(slices[0], old)
             new = new if isinstance(new, (list, tuple)) else [new]
@@ -204,7 +209,7 @@ class RNN(Layer, one_tensor=True):
         return {name: getattr(self, name) for name in names}
 
 
-def _chosen(there: Any, new: Any, old: Any) -> Any:
+def _chosen(there: Any, new: Any, old: ArrayLike) -> Any:
     for _ in range(new.ndim - there.ndim):
         there = expand_dims(there, axis=-1)
     return where(there, new, old)

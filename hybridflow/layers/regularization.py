@@ -65,7 +65,7 @@ class GaussianNoise(_Noise):
     0.1
     """
 
-    def __init__(self, stddev: float, seed: int | None = None, **options: Any) -> None:
+    def __init__(self, stddev: float, seed: int | None = None, **options: object) -> None:
         super().__init__(seed, **options)
         if not stddev >= 0:
             raise ArgumentError(self.name, f"stddev is {stddev!r}; it must not be negative.")
@@ -89,7 +89,7 @@ class GaussianDropout(_Noise):
     0.5
     """
 
-    def __init__(self, rate: float, seed: int | None = None, **options: Any) -> None:
+    def __init__(self, rate: float, seed: int | None = None, **options: object) -> None:
         super().__init__(seed, **options)
         check_rate(self, "rate", rate)
         self.rate = float(rate)
@@ -104,7 +104,7 @@ class _SpatialDropout(_Noise):
 
     _axes: int
 
-    def __init__(self, rate: float, seed: int | None = None, **options: Any) -> None:
+    def __init__(self, rate: float, seed: int | None = None, **options: object) -> None:
         super().__init__(seed, **options)
         check_rate(self, "rate", rate)
         self.rate = float(rate)
@@ -142,7 +142,7 @@ class SpatialDropout1D(_SpatialDropout):
 
 
 class _OfChannels(_SpatialDropout):
-    def __init__(self, rate: float, data_format: str | None = None, seed: int | None = None, **options: Any) -> None:
+    def __init__(self, rate: float, data_format: str | None = None, seed: int | None = None, **options: object) -> None:
         super().__init__(rate, seed, **options)
         self.data_format = format_of(data_format, self)
 
@@ -207,7 +207,7 @@ class AlphaDropout(_Noise):
     1.0
     """
 
-    def __init__(self, rate: float, noise_shape: Any = None, seed: int | None = None, **options: Any) -> None:
+    def __init__(self, rate: float, noise_shape: Any = None, seed: int | None = None, **options: object) -> None:
         super().__init__(seed, **options)
         check_rate(self, "rate", rate)
         self.rate, self.noise_shape = float(rate), noise_shape

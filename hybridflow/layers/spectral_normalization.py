@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.array.elementwise import equal, where
 from hybridflow.array.linalg import matmul
@@ -17,6 +17,9 @@ from hybridflow.errors import ArgumentError, ArgumentTypeError
 from hybridflow.initializers import TruncatedNormal
 from hybridflow.layers.basic import positive
 from hybridflow.layers.layer import Layer, as_layer
+
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike
 
 
 class SpectralNormalization(Layer, one_tensor=True):
@@ -100,6 +103,6 @@ class SpectralNormalization(Layer, one_tensor=True):
         kernel.assign(where(is_zero, kernel, kernel / largest))
 
 
-def _unit(x: Any) -> Any:
+def _unit(x: ArrayLike) -> Any:
     """A vector over its length."""
     return x / vector_norm(x)

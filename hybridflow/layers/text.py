@@ -58,8 +58,8 @@ class TextVectorization(Layer):
     def __init__(
         self, max_tokens: int | None = None, standardize: Any = "lower_and_strip_punctuation",
         split: Any = "whitespace", ngrams: Any = None, output_mode: str = "int",
-        output_sequence_length: int | None = None, pad_to_max_tokens: bool = False, vocabulary: Any = None,
-        idf_weights: Any = None, sparse: bool = False, ragged: bool = False, encoding: str = "utf-8",
+        output_sequence_length: int | None = None, pad_to_max_tokens: bool = False, vocabulary: object = None,
+        idf_weights: object = None, sparse: bool = False, ragged: bool = False, encoding: str = "utf-8",
         name: str | None = None, **options: Any,
     ) -> None:  # fmt: skip
         options.pop("dtype", None)
@@ -97,7 +97,7 @@ class TextVectorization(Layer):
 
     # The vocabulary
 
-    def adapt(self, data: Any, batch_size: int | None = None, steps: int | None = None) -> None:
+    def adapt(self, data: object, batch_size: int | None = None, steps: int | None = None) -> None:
         """Learn the vocabulary of texts.
 
         Args:
@@ -308,7 +308,8 @@ class Hashing(Layer):
     """
 
     def __init__(
-        self, num_bins: int, mask_value: Any = None, salt: Any = None, output_mode: str = "int", sparse: bool = False,
+        self, num_bins: int, mask_value: object = None, salt: object = None, output_mode: str = "int",
+        sparse: bool = False,
         **options: Any,
     ) -> None:  # fmt: skip
         dtype = options.pop("dtype", None)

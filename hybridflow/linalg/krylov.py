@@ -10,7 +10,7 @@ transposed matrix, to the same tolerance, and reaches what the matrix is compute
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hybridflow.array.creation import iota, zeros_like
 from hybridflow.array.decompositions import lstsq
@@ -41,6 +41,11 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import as_tensor, cast, expand, float_operand
 from hybridflow.errors import ArgumentError, ShapeError, entered
 
+if TYPE_CHECKING:
+    from hybridflow.compiler.ir.extents import Dim
+    from hybridflow.core.type_aliases import ArrayLike
+
+
 Operator = Callable[[Tensor], Tensor]
 
 
@@ -61,7 +66,7 @@ class LanczosResult(NamedTuple):
     basis: Tensor
 
 
-def _operator(stage: str, a: Any, b: Tensor, name: str = "A") -> Operator:
+def _operator(stage: str, a: ArrayLike, b: Tensor, name: str = "A") -> Operator:
     """A matrix, or a function, as a function of vectors along the last axis."""
     if callable(a):
 
@@ -90,7 +95,7 @@ def _transposed(stage: str, a: Any, b: Tensor) -> Any:
     return lambda x: pull(x)[0]
 
 
-def _vector(stage: str, b: Any, name: str = "b") -> Tensor:
+def _vector(stage: str, b: ArrayLike, name: str = "b") -> Tensor:
     b = float_operand(b, stage)
     if not b.ndim:
         raise ShapeError(stage, f"{name} is {b.type}. Expected a vector, or vectors along the last axis.")
@@ -126,7 +131,7 @@ def _implicit(x: Tensor, apply: Operator, b: Tensor, solve_transposed: Operator)
     x = stop_gradient(x)
 
     @custom_gradient
-    def correction(residual: Any) -> Any:
+    def correction(residual: ArrayLike) -> Any:
         return zeros_like(residual), solve_transposed
 
     return add(x, correction(subtract(b, apply(x))))
@@ -286,7 +291,7 @@ def _normalized(x: Tensor, length: Tensor) -> Tensor:
     return where(there, divide(x, where(there, length, 1)), 0)
 
 
-def _row(number: Any, values: Tensor, into: Tensor) -> Tensor:
+def _row(number: ArrayLike, values: Tensor, into: Tensor) -> Tensor:
     """``into`` with ``values`` as one of its rows."""
     return where(equal(iota((into.shape[-2], 1), 0, dtypes.int64), number), expand_dims(values, -2), into)
 
@@ -330,18 +335,18 @@ def _arnoldi(apply: Operator, start: Tensor, length: Tensor, size: int) -> tuple
     return basis, matrix_transpose(rows)
 
 
-def _zeros(like: Tensor, shape: Any) -> Tensor:
+def _zeros(like: Tensor, shape: tuple[int | Dim, ...]) -> Tensor:
     return expand(cast(as_tensor(0.0, "zeros"), like.dtype), shape)
 
 
-def _picked(basis: Tensor, number: Any) -> Tensor:
+def _picked(basis: Tensor, number: ArrayLike) -> Tensor:
     """One row."""
     chosen = equal(iota((basis.shape[-2],), 0, dtypes.int64), number)
     return _combined(basis, expand(astype(chosen, basis.dtype), basis.shape[:-1]))
 
 
 @entered
-def lanczos(A: Any, v0: Any, num_steps: int) -> LanczosResult:
+def lanczos(A: Any, v0: ArrayLike, num_steps: int) -> LanczosResult:
     """Lanczos: a symmetric matrix as a small tridiagonal one, ``basis @ A @ basis.mT``.
 
     Eigenvalues of the small matrix come near the outer ones of ``A``.  Vectors are orthogonalised against all before.

@@ -98,7 +98,7 @@ SHORT = {
 
 
 @entered
-def get(identifier: Any) -> Any:
+def get(identifier: object) -> Any:
     """A loss by its name or description.
 
     Args:

@@ -894,7 +894,7 @@ class Circle(Loss):
         far = maximum(1 + self.margin - distances, 0) * (1 - self.margin - distances)
         return softplus(self._over(near, pairs) + self._over(far, logical_not(same)))
 
-    def _over(self, similarities: Any, chosen: Any) -> Any:
+    def _over(self, similarities: Any, chosen: ArrayLike) -> Any:
         """``logsumexp`` of those of each row that are chosen; far below 0 where none is."""
         return logsumexp(where(chosen, similarities * self.gamma, _NONE), axis=1)
 

@@ -74,7 +74,7 @@ def vmap(
     if randomness not in _RANDOM:
         raise ArgumentError("vmap", f"randomness is {randomness!r}. Expected one of {', '.join(_RANDOM)}.")
 
-    def mapped(*args: Any, **kwargs: Any) -> Any:
+    def mapped(*args: object, **kwargs: object) -> Any:
         axes = in_axes if in_axes is None or not isinstance(in_axes, (tuple, list)) else tuple(in_axes)
         if isinstance(axes, tuple) and len(axes) != len(args):
             raise ArgumentError(

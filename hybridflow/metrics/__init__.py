@@ -130,7 +130,7 @@ _SHORT = {**SHORT, "rmse": "RootMeanSquaredError", "cosine": "CosineSimilarity"}
 
 
 @entered
-def get(identifier: Any) -> Any:
+def get(identifier: object) -> Any:
     """A metric by its name or description.
 
     Args:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
+import numpy as np
+
 from hybridflow import initializers
 from hybridflow.array.creation import ones_like, zeros_like
 from hybridflow.array.elementwise import divide, equal, where
@@ -70,7 +72,7 @@ class Metric(Configured):
     def add_variable(
         self,
         shape: Sequence[int] = (),
-        initializer: Any = "zeros",
+        initializer: object = "zeros",
         dtype: DTypeLike | None = None,
         name: str | None = None,
     ) -> Variable:
@@ -185,7 +187,7 @@ class Sum(Metric):
         super().__init__(dtype, name)
         self.total = self.add_variable(dtype=dtypes.float64, name="total")
 
-    def update_state(self, values: Any, sample_weight: ArrayLike | None = None) -> None:
+    def update_state(self, values: ArrayLike, sample_weight: ArrayLike | None = None) -> None:
         """Add the values of a batch.
 
         Args:
@@ -239,7 +241,7 @@ class Mean(Averaging):
     def __init__(self, name: str | None = "mean", dtype: DTypeLike | None = None) -> None:
         super().__init__(name, dtype)
 
-    def update_state(self, values: Any, sample_weight: ArrayLike | None = None) -> None:
+    def update_state(self, values: ArrayLike, sample_weight: ArrayLike | None = None) -> None:
         """Take the values of a batch into account.
 
         Args:
@@ -315,7 +317,9 @@ class OfBatches(Averaging):
         self._take(values, self._there(y_pred, values, sample_weight))
 
 
-def weighted(values: ArrayLike, weights: ArrayLike | None, dtype: Any, stage: str) -> tuple[Tensor, Tensor | None]:
+def weighted(
+    values: ArrayLike, weights: ArrayLike | None, dtype: np.dtype[Any], stage: str
+) -> tuple[Tensor, Tensor | None]:
     """Values and weights of one number of axes: those that weights lack are averaged over, or they broadcast.
 
     Raises ShapeError where weights have more axes than values.
@@ -338,7 +342,7 @@ def total_of(values: Tensor) -> Tensor:
     return cast(sum(values), dtypes.float64)
 
 
-def ratio(over: Tensor, under: Any) -> Tensor:
+def ratio(over: Tensor, under: ArrayLike) -> Tensor:
     """The quotient, 0 where there is nothing below."""
     nothing = equal(under, 0)
     return where(nothing, zeros_like(over), divide(over, where(nothing, 1.0, under)))

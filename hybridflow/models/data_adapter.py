@@ -26,8 +26,8 @@ class Batch(NamedTuple):
     """Inputs, and labels and weights or None; each an array or nested arrays."""
 
     x: Any
-    y: Any = None
-    sample_weight: Any = None
+    y: object = None
+    sample_weight: object = None
 
 
 class Batches:
@@ -254,7 +254,7 @@ def split_off(method: str, data: Batch, share: float) -> tuple[Batch, Batch]:
     )
 
 
-def parts(batch: Any) -> Batch:
+def parts(batch: object) -> Batch:
     """Inputs, labels and weights of an element: a tuple of one to three of them, or inputs alone."""
     if isinstance(batch, tuple) and not hasattr(batch, "_fields"):
         if 1 <= len(batch) <= 3:
@@ -265,7 +265,7 @@ def parts(batch: Any) -> Batch:
     return Batch(batch)
 
 
-def expect_rest(step: Any, source: Feed, batch: Sequence[Any]) -> None:
+def expect_rest(step: object, source: Feed, batch: Sequence[Any]) -> None:
     """Where the last batch is known to have fewer rows than this one: let the program of a step be for any number of
     rows from the start, so that there is but one."""
     rest, source.partial_batch_size = source.partial_batch_size, 0
@@ -289,7 +289,7 @@ def check_alike(method: str, number: int, batch: Batch, before: Batch | None, er
         ) from error
 
 
-def _described(value: Any) -> str:
+def _described(value: object) -> str:
     if isinstance(value, dict):
         return f"{{{', '.join(f'{key!r}: {_described(part)}' for key, part in value.items())}}}"
     if isinstance(value, (list, tuple)) and _holds_arrays(value):
@@ -338,18 +338,18 @@ def _with_sparse_rows(value: Any) -> Any:
     return value
 
 
-def _is_arrays(value: Any) -> bool:
+def _is_arrays(value: object) -> bool:
     leaves = pytree.flatten(value)[0] if pytree.is_container(value) else [value]
     return bool(leaves) and all(_is_array(leaf) for leaf in leaves)
 
 
-def _is_array(value: Any) -> bool:
+def _is_array(value: object) -> bool:
     return isinstance(value, (Tensor, Variable, np.ndarray, int, float, _SparseRows)) or (
         hasattr(value, "__array__") and not hasattr(value, "element_spec")
     )
 
 
-def _as_arrays(value: Any) -> np.ndarray | None:
+def _as_arrays(value: object) -> np.ndarray | None:
     """The same with NumPy's arrays, which lists of numbers become too; a table of pandas is one."""
     if value is None:
         return None
@@ -359,7 +359,7 @@ def _as_arrays(value: Any) -> np.ndarray | None:
     return pytree.unflatten(structure, [_array(leaf) for leaf in leaves])
 
 
-def _holds_arrays(value: Any) -> bool:
+def _holds_arrays(value: object) -> bool:
     leaves = pytree.flatten(value)[0]
     return any(getattr(leaf, "ndim", 0) > 0 for leaf in leaves)
 
@@ -451,7 +451,7 @@ class _OfArrays(Batches):
 # Everything else
 
 
-def _of_iterable(method: str, x: Any, y: Any, sample_weight: Any, batch_size: int | None, shuffle: bool) -> Feed:
+def _of_iterable(method: str, x: Any, y: object, sample_weight: object, batch_size: int | None, shuffle: bool) -> Feed:
     for name, value in (("y", y), ("sample_weight", sample_weight), ("batch_size", batch_size)):
         if value is not None:
             raise ArgumentError(method, f"{name} is given beside {_kind(x)}: its elements hold that.")
@@ -493,7 +493,7 @@ class _OfElements(Batches):
     def __init__(self, data: Any, batch_of: Callable[[Any], Batch], repeats: bool) -> None:
         self._data, self._batch_of, self._repeats = data, batch_of, repeats
         self._elements: Any = None  # begun when it is asked for: that may draw random numbers
-        self._random: Any = None  # where the global generator was then
+        self._random: object = None  # where the global generator was then
         self._taken = 0
 
     def _begin(self) -> Any:
@@ -558,6 +558,6 @@ def _weighted(method: str, batch: Batch, class_weight: Mapping[int, float]) -> B
     return Batch(batch.x, batch.y, table[numbers])
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     name = type(value).__name__
     return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"

@@ -215,7 +215,7 @@ def _argument(value: object, objects: dict[str, Any], depth: int) -> Any:
 # Graphs
 
 
-def _functional(config: Any, objects: dict[str, Any], depth: int) -> Model:
+def _functional(config: Mapping[str, Any], objects: dict[str, Any], depth: int) -> Model:
     layers = _of(config, "layers")
     nodes: dict[tuple[str, int], Any] = {}
     waiting: list[tuple[str, Any, int, Any]] = []
@@ -244,7 +244,9 @@ class _Missing(Exception):
     """A node that was not made yet."""
 
 
-def _connected(nodes: dict[tuple[str, int], Any], name: str, call: Any, number: int, node: Any) -> bool:
+def _connected(
+    nodes: dict[tuple[str, int], Any], name: str, call: Callable[..., object], number: int, node: Any
+) -> bool:
     """Make a call of a layer, if what it takes is there."""
     try:
         args, kwargs = _of_node(node, nodes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,10 @@ from hybridflow.models.sequential import Sequential
 from hybridflow.optimizers import Optimizer
 from hybridflow.optimizers.schedules import LearningRateSchedule
 from hybridflow.weights.keras_layout import in_keras_order
+
+if TYPE_CHECKING:
+    from hybridflow.models.model import Model
+
 
 _STAGE = "save_model"
 _ROOMS: dict[str, type] = {
@@ -55,7 +59,7 @@ _OPERATIONS = {
 _UNKNOWN_THERE = {"Cropping1D": ("data_format",), "UpSampling1D": ("data_format",)}
 
 
-def described(model: Any) -> dict[str, Any]:
+def described(model: Model) -> dict[str, Any]:
     """The configuration of a model with its layers, as JSON has it.
 
     Raises ArgumentTypeError for what is neither plain nor has a configuration itself.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from hybridflow.checkpoint.checkpoint import load_variables, located, save_variables
@@ -49,16 +49,16 @@ class Model(Trainer, Layer):
     _of_graph: ClassVar[type[Model]]  # the class of models of inputs and outputs, which sets it
     _save: ClassVar[Any]  # the function behind ``save``, whose module sets it
     _save_as_keras: ClassVar[Any]  # the one behind ``save_weights`` for Keras's files
-    _seen_shape: Any = None  # of the inputs that it was built for
+    _seen_shape: object = None  # of the inputs that it was built for
     _seen_dtype: str | None = None  # its name, which a compiled function may repeat
     _with_graph: ClassVar[type[Model]]  # of a subclass: itself as such a class, made when one is
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __new__(cls, *args: object, **kwargs: object) -> Any:
         if cls is Model and (args or "inputs" in kwargs):
             return object.__new__(Model._of_graph)
         return object.__new__(cls)
 
-    def __init__(self, *args: Any, **options: Any) -> None:
+    def __init__(self, *args: object, **options: Any) -> None:
         if args[:1] == (self,):  # ``super().__init__(self)``, as some programs have it
             args = args[1:]
         if args or "inputs" in options:  # of a subclass that says what graph it is of
@@ -214,7 +214,7 @@ class Model(Trainer, Layer):
 
         return loading.load_weights(self, filepath, source, rename, skip_mismatch)
 
-    def save(self, filepath: Any, overwrite: bool = True) -> None:
+    def save(self, filepath: object, overwrite: bool = True) -> None:
         """Write all of the model into one file: see ``hf.models.save_model``.
 
         Args:
@@ -228,7 +228,7 @@ class Model(Trainer, Layer):
         self._save(self, filepath, overwrite)
 
     def export(
-        self, filepath: Any, format: str = "tf_saved_model", verbose: Any = None, input_signature: Any = None
+        self, filepath: object, format: str = "tf_saved_model", verbose: object = None, input_signature: Any = None
     ) -> None:
         """Write the model as a function for ``hf.saved.load``, which runs without its source.
 
@@ -261,7 +261,7 @@ class Model(Trainer, Layer):
             concrete = call.get_concrete_function(*input_signature)
         saving.save(self, saving.in_folder(filepath), {"serve": concrete, saving.DEFAULT: concrete})
 
-    def to_json(self, **options: Any) -> str:
+    def to_json(self, **options: object) -> str:
         """The configuration as JSON, for ``hf.models.model_from_json``.
 
         Args:
@@ -278,7 +278,7 @@ class Model(Trainer, Layer):
         self,
         line_length: int | None = None,
         *,
-        print_fn: Any = None,
+        print_fn: Callable[..., object] | None = None,
         expand_nested: bool = False,
         show_trainable: bool = False,
     ) -> None:

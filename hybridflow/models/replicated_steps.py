@@ -39,7 +39,7 @@ class ReplicatedStep:
             self._by_rows[rows] = step
         return step(*batch)
 
-    def _run(self, *batch: Any) -> Any:
+    def _run(self, *batch: object) -> Any:
         strategy = self._strategy
         together = _rows_of_all if self._gathers else _mean_of_all
         return strategy.join(self._step, strategy.distribute_batch(batch), None, together)

@@ -69,7 +69,7 @@ def layers_and_shapes(model: Any) -> list[tuple[Any, str]]:
 
 def _traced(layers: Sequence[Any], shape: tuple[Any, ...]) -> list[Any]:
     """What layers make of an input of that shape, up to the first that is a plain function."""
-    last: Any = Input(shape[1:])
+    last: object = Input(shape[1:])
     ends = []
     for layer in layers:
         if not isinstance(layer, Layer):

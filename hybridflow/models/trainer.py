@@ -74,14 +74,14 @@ class Trainer(_Base):
 
     def compile(
         self,
-        optimizer: Any = "rmsprop",
-        loss: Any = None,
-        loss_weights: Any = None,
-        metrics: Any = None,
-        weighted_metrics: Any = None,
+        optimizer: object = "rmsprop",
+        loss: object = None,
+        loss_weights: object = None,
+        metrics: object = None,
+        weighted_metrics: object = None,
         run_eagerly: bool = False,
         steps_per_execution: int = 1,
-        jit_compile: Any = "auto",
+        jit_compile: object = "auto",
         auto_scale_loss: bool = True,
     ) -> None:
         """Say how the model is trained.
@@ -161,7 +161,7 @@ class Trainer(_Base):
         trackers = [metric.name for metric in (settings.tracker, *settings.trackers.values())]
         return [*trackers, *settings.metrics.labels, *layer_metrics]
 
-    def compiled_loss(self, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+    def compiled_loss(self, y: object, y_pred: object, sample_weight: object = None) -> Any:
         """The loss of ``compile`` and of regularizers, as older ``train_step`` methods ask for it.
 
         Args:
@@ -191,7 +191,7 @@ class Trainer(_Base):
 
     # Steps, for subclasses to define as they like
 
-    def train_step(self, data: Any) -> dict[str, Any]:
+    def train_step(self, data: object) -> dict[str, Any]:
         """One step of training for a batch.
 
         This one computes predictions and their loss, has the optimizer apply its gradients, and updates the metrics.
@@ -212,7 +212,7 @@ class Trainer(_Base):
         self.optimizer.apply_gradients(zip(gradients, variables))
         return self._logs(x, y, y_pred, sample_weight, loss)
 
-    def test_step(self, data: Any) -> dict[str, Any]:
+    def test_step(self, data: object) -> dict[str, Any]:
         """One step of ``evaluate`` for a batch.
 
         Args:
@@ -226,7 +226,7 @@ class Trainer(_Base):
         loss = self.compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=False)
         return self._logs(x, y, y_pred, sample_weight, loss)
 
-    def predict_step(self, data: Any) -> Any:
+    def predict_step(self, data: object) -> Any:
         """One step of ``predict`` for a batch.
 
         Args:
@@ -238,7 +238,12 @@ class Trainer(_Base):
         return self(parts(data).x, training=False)
 
     def compute_loss(
-        self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None, training: bool = True
+        self,
+        x: object = None,
+        y: object = None,
+        y_pred: object = None,
+        sample_weight: object = None,
+        training: bool = True,
     ) -> Any:
         """The loss of a batch: that of ``compile``, and those of regularizers and of ``add_loss``.
 
@@ -273,7 +278,7 @@ class Trainer(_Base):
         return total
 
     def compute_metrics(
-        self, x: Any = None, y: Any = None, y_pred: Any = None, sample_weight: Any = None
+        self, x: object = None, y: object = None, y_pred: object = None, sample_weight: object = None
     ) -> dict[str, Any]:
         """Update the metrics of ``compile``.
 
@@ -320,7 +325,7 @@ class Trainer(_Base):
         verbose: Any = "auto",
         callbacks: Any = None,
         validation_split: float = 0.0,
-        validation_data: Any = None,
+        validation_data: object = None,
         shuffle: bool = True,
         class_weight: Mapping[int, float] | None = None,
         sample_weight: Any = None,
@@ -486,10 +491,10 @@ class Trainer(_Base):
         x: Any = None,
         y: Any = None,
         batch_size: int | None = None,
-        verbose: Any = "auto",
+        verbose: object = "auto",
         sample_weight: Any = None,
         steps: int | None = None,
-        callbacks: Any = None,
+        callbacks: object = None,
         return_dict: bool = False,
     ) -> Any:
         """The loss and the metrics of data, which are given as to ``fit``.
@@ -544,9 +549,9 @@ class Trainer(_Base):
         self,
         x: Any,
         batch_size: int | None = None,
-        verbose: Any = "auto",
+        verbose: object = "auto",
         steps: int | None = None,
-        callbacks: Any = None,
+        callbacks: object = None,
     ) -> Any:
         """The outputs for all inputs, batch by batch.
 
@@ -649,7 +654,7 @@ class Trainer(_Base):
         values = list(logs.values())
         return logs if return_dict else values[0] if len(values) == 1 else values
 
-    def predict_on_batch(self, x: Any) -> Any:
+    def predict_on_batch(self, x: object) -> Any:
         """The outputs for one batch.
 
         Args:
@@ -670,7 +675,7 @@ class TrainingRun:
         self.history: History | None = None
         self.stop_training = False
         self.first_epoch = 0  # of the ``fit`` that goes on, which a callback may set when it begins
-        self.predict_step: Any = None  # of a model that was not compiled
+        self.predict_step: object = None  # of a model that was not compiled
         self.is_building = False  # its first call goes on
         self.source: Feed | None = None  # of the ``fit`` that goes on
 
@@ -695,7 +700,7 @@ class CompileSettings:
         self.trackers: dict[str, Mean] = {}
         self.train_step: Any = None
         self.test_step: Any = None
-        self.predict_step: Any = None
+        self.predict_step: object = None
 
     def arguments(self) -> dict[str, Any]:
         """What ``compile`` was given."""
@@ -714,7 +719,7 @@ class CompileSettings:
         for kind, step in (("train", model._train), ("test", model._test), ("predict", model._predict)):
             name = f"{model.name}.{kind}_step"
             if self.strategy is not None:
-                compiled: Any = ReplicatedStep(self.strategy, step, name, not self.run_eagerly, kind == "predict")
+                compiled: object = ReplicatedStep(self.strategy, step, name, not self.run_eagerly, kind == "predict")
             else:
                 compiled = step if self.run_eagerly else function(step, name=name)
             setattr(self, f"{kind}_step", compiled)

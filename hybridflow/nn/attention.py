@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from hybridflow.array.creation import iota
 from hybridflow.array.elementwise import (
     add,
@@ -94,7 +96,7 @@ def scaled_dot_product_attention(
 
 
 def attention(
-    q: Tensor, k: Tensor, v: Tensor, mask: Any, causal: bool, scale: Any, rate: float, generator: Any = None
+    q: Tensor, k: Tensor, v: Tensor, mask: Any, causal: bool, scale: Any, rate: float, generator: object = None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """What comes of operands that fit each other; and the shares that steps give to others before any is dropped, as
     powers and what to divide them by."""
@@ -116,7 +118,7 @@ def _product(x: Tensor, y: Tensor, dtype: DTypeLike) -> Tensor:
     return reshape_to(out, (*out.shape[:-3], matrices, rows, y.shape[-1]))
 
 
-def _default_scale(features: Extent, dtype: Any) -> Any:
+def _default_scale(features: Extent, dtype: np.dtype[Any]) -> Any:
     """1 / sqrt(features); that of no features is 1, as their products are 0."""
     if isinstance(features, int):
         return 1 / math.sqrt(features or 1)

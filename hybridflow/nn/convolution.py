@@ -34,7 +34,7 @@ from hybridflow.nn.window_geometry import channels_first, check_fits, each, imag
 def conv1d(
     input: ArrayLike,
     filters: ArrayLike,
-    stride: Any = 1,
+    stride: PerAxis = 1,
     padding: str | Sequence[Any] = "VALID",
     data_format: str | None = None,
     dilations: PerAxis = 1,
@@ -204,8 +204,8 @@ def depthwise_conv2d(
 @operation
 def separable_conv2d(
     input: ArrayLike,
-    depthwise_filter: Any,
-    pointwise_filter: Any,
+    depthwise_filter: ArrayLike,
+    pointwise_filter: ArrayLike,
     strides: PerAxis = 1,
     padding: str | Sequence[Any] = "VALID",
     data_format: str | None = None,

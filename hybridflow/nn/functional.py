@@ -432,7 +432,9 @@ def l2_normalize(x: ArrayLike, axis: AxisLike = -1, epsilon: float = 1e-12) -> T
 
 
 @operation
-def dropout(x: ArrayLike, rate: float, training: bool = True, generator: Any = None, seed: Any = None) -> Tensor:
+def dropout(
+    x: ArrayLike, rate: float, training: bool = True, generator: object = None, seed: ArrayLike | None = None
+) -> Tensor:
     """Dropout: ``x`` with elements zeroed with probability ``rate`` and the others scaled by ``1 / (1 - rate)``.
 
     The choice comes from ``generator`` (a ``hf.random.Generator``), is a function of ``seed`` (two integers), or comes

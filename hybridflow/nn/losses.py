@@ -7,7 +7,6 @@ from __future__ import annotations
 
 __traits__ = ("makes tensors",)
 
-from typing import Any
 
 from hybridflow.array.elementwise import abs, add, clip, less, logaddexp, multiply, square, subtract, where
 from hybridflow.array.indexing import take_along_axis
@@ -197,7 +196,7 @@ def softmax_cross_entropy(
     return cast(_reduced(losses, reduction, stage), dtype)
 
 
-def of_class(x: ArrayLike, numbers: Any, axis: int) -> Tensor:
+def of_class(x: ArrayLike, numbers: ArrayLike, axis: int) -> Tensor:
     """What ``x`` holds along ``axis`` for each class number, int64 of the shape of ``x`` without ``axis``.
 
     A number out of range raises IndexRangeError when this is computed, one below 0 too: it is no index from the end.

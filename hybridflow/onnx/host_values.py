@@ -10,13 +10,17 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.onnx.library import dtype_of
+
+if TYPE_CHECKING:
+    from hybridflow.core.tensor import Tensor
+
 
 MOST = 1 << 16  # elements of what is computed here
 
@@ -115,7 +119,7 @@ def _min(version: int, *arrays: Any) -> Any:
     return None if any(a.dtype == object for a in arrays) else _folded(np.minimum, arrays)
 
 
-def _folded(function: Any, arrays: Any) -> Any:
+def _folded(function: Callable[..., object], arrays: Sequence[Any]) -> Any:
     result = arrays[0]
     for array in arrays[1:]:
         result = function(result, array)
@@ -123,7 +127,7 @@ def _folded(function: Any, arrays: Any) -> Any:
 
 
 @rule("Mod")
-def _mod(version: int, a: Any, b: Any, fmod: int = 0) -> Any:
+def _mod(version: int, a: Tensor, b: Tensor, fmod: int = 0) -> Any:
     if fmod or a.dtype.kind == "f" or (b.dtype != object and (b == 0).any()):
         return None
     return a % b
@@ -149,12 +153,12 @@ def _where(version: int, condition: Any, a: Any, b: Any) -> Any:
 
 
 @rule("Shape")
-def _shape(version: int, a: Any, start: int = 0, end: int | None = None) -> Any:
+def _shape(version: int, a: Tensor, start: int = 0, end: int | None = None) -> Any:
     return np.array(a.shape, np.int64)[start:end]
 
 
 @rule("Size")
-def _size(version: int, a: Any) -> Any:
+def _size(version: int, a: Tensor) -> Any:
     return np.array(a.size, np.int64)
 
 
@@ -177,7 +181,7 @@ def _unsqueeze(version: int, a: Any, axes: Any = None) -> Any:
 
 
 @rule("Flatten")
-def _flatten(version: int, a: Any, axis: int = 1) -> Any:
+def _flatten(version: int, a: Tensor, axis: int = 1) -> Any:
     axis = axis + a.ndim if axis < 0 else axis
     return a.reshape(math.prod(a.shape[:axis]), -1)
 
@@ -195,7 +199,7 @@ def _gather(version: int, a: np.ndarray, indices: np.ndarray, axis: int = 0) -> 
 
 
 @rule("Slice")
-def _slice(version: int, a: Any, *operands: Any, **attributes: Any) -> Any:
+def _slice(version: int, a: Tensor, *operands: Any, **attributes: Any) -> Any:
     if version < 10:
         starts, ends, axes, steps = attributes["starts"], attributes["ends"], attributes.get("axes"), None
     else:
@@ -210,7 +214,7 @@ def _slice(version: int, a: Any, *operands: Any, **attributes: Any) -> Any:
     return a[tuple(parts)]
 
 
-def slice_of(start: Any, end: Any, step: int) -> slice:
+def slice_of(start: object, end: object, step: int) -> slice:
     """The slice of Python that takes the same: an end that lies far outside is none."""
     if isinstance(end, int) and abs(end) >= 2**31 - 1:
         end = None
@@ -246,14 +250,14 @@ def _range(version: int, start: np.ndarray, limit: np.ndarray, delta: np.ndarray
 
 
 @rule("Tile")
-def _tile(version: int, a: Any, repeats: Any) -> Any:
+def _tile(version: int, a: Tensor, repeats: Any) -> Any:
     if repeats.dtype == object or a.size * math.prod(int(n) for n in repeats) > MOST:
         return None
     return np.tile(a, tuple(int(n) for n in repeats))
 
 
 @rule("ReduceProd")
-def _product(version: int, a: Any, axes: Any = None, keepdims: int = 1, noop_with_empty_axes: int = 0) -> Any:
+def _product(version: int, a: Tensor, axes: Any = None, keepdims: int = 1, noop_with_empty_axes: int = 0) -> Any:
     if a.dtype.kind == "f" or axes is not None or a.ndim != 1:
         return None
     result = a[:1].prod() if noop_with_empty_axes else a.prod()

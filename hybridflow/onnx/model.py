@@ -125,7 +125,7 @@ class OnnxModel(Module):
             }
             specs = [spec for place, spec in enumerate(self.signature) if place not in known]
 
-            def run(*rest: Any) -> Any:
+            def run(*rest: object) -> Any:
                 others = iter(rest)
                 return self._run_graph(
                     *(known[place] if place in known else next(others) for place in range(len(self.signature)))
@@ -178,7 +178,7 @@ class OnnxModel(Module):
             )
         return value
 
-    def _run_graph(self, *inputs: Any) -> Any:
+    def _run_graph(self, *inputs: object) -> Any:
         results = [self._result(value) for value in self._runner.graph(self._graph, inputs, None)]
         return results[0] if len(results) == 1 else tuple(results)
 

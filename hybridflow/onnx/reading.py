@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -85,7 +85,7 @@ def _with_shapes(graph: Any) -> Iterator[None]:
             kind.ClearField("shape")
 
 
-def _opsets(path: str, imports: Any) -> dict[str, int]:
+def _opsets(path: str, imports: Iterable[Any]) -> dict[str, int]:
     versions = {}
     for entry in imports:
         domain = "" if entry.domain == "ai.onnx" else entry.domain
@@ -124,7 +124,7 @@ def _check_tensor(path: str, tensor: Any) -> None:
         raise OnnxError("onnx", f"{path}: the tensor {tensor.name!r} has the shape {dims}.")
 
 
-def _is_external(model: Any) -> bool:
+def _is_external(model: object) -> bool:
     helper = onnx().external_data_helper
     return any(helper.uses_external_data(t) for t in helper._get_all_tensors(model))
 

@@ -136,7 +136,7 @@ class Call:
         """An array made of a constant, computed once: a constant too."""
         return self.run.constant(value, key, function)
 
-    def graph(self, graph: Graph, *operands: Any) -> list[Any]:
+    def graph(self, graph: Graph, *operands: object) -> list[Any]:
         """The results of a graph among the attributes, which sees the values around it."""
         return self.run.graph(graph, operands, self.scope)
 

@@ -221,7 +221,7 @@ class Writer:
         self.nodes.append(onnx().helper.make_node(op, list(inputs), [name], **attributes))
         return name
 
-    def emit_several(self, op: str, inputs: Sequence[str], count: int, **attributes: Any) -> list[str]:
+    def emit_several(self, op: str, inputs: Sequence[str], count: int, **attributes: object) -> list[str]:
         names = [self.named(op.lower()) for _ in range(count)]
         self.nodes.append(onnx().helper.make_node(op, list(inputs), names, **attributes))
         return names

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING, Any
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from hybridflow.core import name_hints as _name_hints
 from hybridflow.core.serialization import identified
@@ -59,7 +59,7 @@ _KINDS: dict[str, type[Optimizer]] = {
 
 
 @entered
-def get(identifier: Any) -> Optimizer:
+def get(identifier: object) -> Optimizer:
     """An optimizer by its name or description.
 
     Args:

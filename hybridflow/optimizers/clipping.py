@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.array.elementwise import (
     divide,
@@ -25,6 +25,9 @@ from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import cast, float_operand
 from hybridflow.effects.runtime_raise import check_all
 from hybridflow.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike
 
 
 def global_norm(tensors: Sequence[Any]) -> Tensor:
@@ -105,7 +108,7 @@ def _scaled(tensor: Tensor, scale: Tensor) -> Tensor:
     return cast(multiply(wide, cast(scale, wide.dtype)), tensor.dtype)
 
 
-def _factor(bound: Any, norm: Tensor) -> Tensor:
+def _factor(bound: ArrayLike, norm: Tensor) -> Tensor:
     """What brings a norm down to a bound.  One as large as the bound follows it, but for an infinite one."""
     bound = cast(bound, norm.dtype) if isinstance(bound, Tensor) else bound
     return where(logical_or(less(norm, bound), equal(bound, math.inf)), 1.0, divide(bound, norm))

@@ -11,6 +11,8 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
+import numpy as np
+
 from hybridflow import initializers
 from hybridflow.array.creation import full, zeros, zeros_like
 from hybridflow.array.elementwise import equal, maximum, minimum, multiply, remainder, where
@@ -275,7 +277,7 @@ class Optimizer(Configured):
         return bool(self._state.trained)
 
     def add_variable_from_reference(
-        self, reference_variable: Variable, name: str | None = None, initializer: Any = "zeros"
+        self, reference_variable: Variable, name: str | None = None, initializer: object = "zeros"
     ) -> Variable:
         """State of a variable's shape, as Keras's optimizers make it in their ``build``: see ``add_slot``.
 
@@ -309,7 +311,7 @@ class Optimizer(Configured):
             variable: a variable that is trained.
         """
 
-    def add_slot(self, variable: Variable, name: str, initializer: Any = "zeros") -> Variable:
+    def add_slot(self, variable: Variable, name: str, initializer: object = "zeros") -> Variable:
         """State of the variable's shape, and its dtype or float32 if that is narrower.
 
         Args:
@@ -423,7 +425,7 @@ class Optimizer(Configured):
         self._apply(gradients, chosen)
 
     @entered
-    def minimize(self, loss: Any, var_list: Sequence[Variable], tape: GradientTape | None = None) -> None:
+    def minimize(self, loss: object, var_list: Sequence[Variable], tape: GradientTape | None = None) -> None:
         """Differentiate a loss and update variables.
 
         Args:
@@ -620,7 +622,7 @@ class Optimizer(Configured):
         """
         variable.assign(cast(as_tensor(value, type(self).__name__), variable.dtype))
 
-    def assign_add(self, variable: Variable, delta: Any) -> None:
+    def assign_add(self, variable: Variable, delta: object) -> None:
         """Add to a variable or a slot, rounded once.
 
         Args:
@@ -629,7 +631,7 @@ class Optimizer(Configured):
         """
         self.assign(variable, variable + delta)
 
-    def assign_sub(self, variable: Variable, delta: Any) -> None:
+    def assign_sub(self, variable: Variable, delta: object) -> None:
         """Subtract from a variable or a slot, rounded once.
 
         Args:
@@ -727,7 +729,7 @@ class Optimizer(Configured):
         Returns:
             A dict of numbers, texts and None; of a schedule a dict of these.
         """
-        rate: Any = self._rate.item() if isinstance(self._rate, Variable) else self._rate
+        rate: object = self._rate.item() if isinstance(self._rate, Variable) else self._rate
         if isinstance(rate, LearningRateSchedule):
             rate = description(rate)
         return {
@@ -829,7 +831,7 @@ def _densify(gradient: Tensor | SparseGrad) -> Tensor:
     return gradient() if isinstance(gradient, SparseGrad) else gradient
 
 
-def _computed(dtype: Any) -> Any:
+def _computed(dtype: np.dtype[Any]) -> Any:
     """The dtype in which variables of a dtype are updated, and their state is held."""
     return dtypes.float32 if dtypes.is_narrow_float(dtype) else dtype
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import Any
 
 from hybridflow.errors import ArgumentError
 
@@ -36,7 +35,7 @@ class Scheme:
         return f"{self.dtype}{_SUFFIXES[self.inputs]}{'' if self.group_size is None else f'_{self.group_size}'}"
 
     @classmethod
-    def parse(cls, name: Any) -> Scheme:
+    def parse(cls, name: object) -> Scheme:
         """The scheme of that name.  Raises ArgumentError for another one."""
         match = _NAME.fullmatch(name) if isinstance(name, str) else None
         if match is None or match[3] == "0":

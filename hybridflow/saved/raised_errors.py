@@ -46,7 +46,7 @@ def kept_errors(records: Sequence[Any]) -> list[Callable[..., Any]]:
     return [_refuse if record is None else KeptError(record) for record in records]
 
 
-def _refuse(*arrays: Any) -> NoReturn:
+def _refuse(*arrays: object) -> NoReturn:
     raise CheckpointError("saved", "a program calls what its file does not hold.")
 
 
@@ -85,14 +85,14 @@ class KeptError:
         return error
 
 
-def _shown(arrays: Sequence[Any], number: Any) -> str:
+def _shown(arrays: Sequence[Any], number: object) -> str:
     """What an array of that number says.  Raises ValueError for what is no number."""
     if type(number) is not int or number < 0:
         raise ValueError("an error of the program is none")
     return str(arrays[number].tolist()) if number < len(arrays) else "?"
 
 
-def _named(name: Any) -> type[Exception] | None:
+def _named(name: object) -> type[Exception] | None:
     """A class of errors of ours, or of Python's."""
     if not isinstance(name, str):
         return None

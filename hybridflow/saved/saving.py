@@ -379,7 +379,7 @@ class _Writer:
         known = {one._binder.parameters for one in concretes if isinstance(one, ConcreteFunction)}
         return [self.program(one, has_names=len(known) < 2) for one in concretes]
 
-    def program(self, concrete: Any, has_names: bool) -> dict[str, Any]:
+    def program(self, concrete: object, has_names: bool) -> dict[str, Any]:
         """One program as what JSON has: its graph as text, and what its inputs and results are."""
         if not isinstance(concrete, ConcreteFunction):
             return self.again(concrete)

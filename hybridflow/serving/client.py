@@ -72,7 +72,7 @@ class Client:
             return False
         return True
 
-    def infer(self, model: str, *arrays: Any, version: str | None = None, **named: Any) -> Any:
+    def infer(self, model: str, *arrays: object, version: str | None = None, **named: object) -> Any:
         """Ask a model.
 
         Args:

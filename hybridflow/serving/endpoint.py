@@ -206,7 +206,7 @@ def saved_form(path: str) -> Iterator[str]:
     if path.endswith(".onnx"):
         from hybridflow import onnx
 
-        module: Any = onnx.load(path)
+        module: object = onnx.load(path)
     elif path.endswith((".keras", ".h5", ".hdf5")):
         from hybridflow import models
 

@@ -76,7 +76,7 @@ class GrpcServer:
         self._quick_pool.shutdown()
 
     def _handler(self, name: str, answer: Callable[[Any, Any], Any]) -> Any:
-        def run(request: Any, context: Any) -> Any:
+        def run(request: object, context: Any) -> Any:
             try:
                 return answer(request, context)
             except RequestError as error:
@@ -102,7 +102,7 @@ class GrpcServer:
     def _server_ready(self, request: object, context: object) -> Any:
         return self._messages["ServerReadyResponse"](ready=self._application.repository.is_ready)
 
-    def _model_ready(self, request: Any, context: Any) -> Any:
+    def _model_ready(self, request: Any, context: object) -> Any:
         try:
             self._application.repository.find(request.name, request.version or None)
         except RequestError as error:
@@ -114,7 +114,7 @@ class GrpcServer:
     def _server_metadata(self, request: object, context: object) -> Any:
         return self._messages["ServerMetadataResponse"](**self._application.described([]))
 
-    def _model_metadata(self, request: Any, context: Any) -> Any:
+    def _model_metadata(self, request: Any, context: object) -> Any:
         version = ["versions", request.version] if request.version else []
         return self._messages["ModelMetadataResponse"](
             **self._application.described(["models", request.name, *version])

@@ -39,7 +39,7 @@ class HostedModel:
         ArgumentError: for settings that there are not.
     """
 
-    def __init__(self, name: str, source: Any, settings: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, source: object, settings: Mapping[str, Any]) -> None:
         unknown = [key for key in settings if key not in Settings._fields]
         if unknown:
             raise ArgumentError(

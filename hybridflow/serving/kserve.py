@@ -46,7 +46,7 @@ def _model() -> Any:
             settings: arguments of ``hf.serving.app``, such as ``max_batch``.
         """
 
-        def __init__(self, name: str, source: Any, **settings: Any) -> None:
+        def __init__(self, name: str, source: object, **settings: object) -> None:
             super().__init__(name)
             self._model = HostedModel(name, _file(source), settings)
 
@@ -69,7 +69,7 @@ def _model() -> Any:
             """The outputs by name, datatype and shape."""
             return self._model.outputs
 
-        async def predict(self, payload: Any, headers: Any = None, response_headers: Any = None) -> Any:
+        async def predict(self, payload: Any, headers: object = None, response_headers: object = None) -> Any:
             """The outputs for the inputs of a request."""
             first = isinstance(payload, Mapping)
             try:
@@ -111,7 +111,7 @@ def _input(one: Any) -> Input:
     return Input(one.name, one.shape, one.datatype, one.as_numpy)
 
 
-def _file(source: Any) -> Any:
+def _file(source: object) -> Any:
     """The model in a folder that has one."""
     if isinstance(source, (str, os.PathLike)) and os.path.isdir(source):
         for name in FILES:

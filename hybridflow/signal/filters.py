@@ -16,7 +16,7 @@ from hybridflow.errors import ShapeError, entered
 
 
 @entered
-def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, zi: Any = None) -> Any:
+def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, zi: object = None) -> Any:
     """Filter a signal: ``a[0] y[n] = sum(b[k] x[n - k]) - sum(a[k] y[n - k])``, the latter from k = 1 on.
 
     The filter is the transposed direct form II, a loop over the samples in the order of time.  Gradients flow to

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -198,8 +198,8 @@ def _weights(window: object, length: int, dtype: np.dtype[Any], stage: str) -> T
 
 @entered
 def linear_to_mel_weight_matrix(
-    num_mel_bins: Any = 20,
-    num_spectrogram_bins: Any = 129,
+    num_mel_bins: SupportsIndex = 20,
+    num_spectrogram_bins: SupportsIndex = 129,
     sample_rate: float = 8000,
     lower_edge_hertz: float = 125.0,
     upper_edge_hertz: float = 3800.0,

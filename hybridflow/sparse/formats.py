@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -171,7 +171,7 @@ class SparseBase:
         """Quotients of the entries and a number, or the elements of a dense tensor at their places."""
         return self._scaled("sparse divide", divide, other)
 
-    def _scaled(self, stage: str, function: Any, other: Any) -> Any:
+    def _scaled(self, stage: str, function: Callable[..., Any], other: Any) -> Any:
         if isinstance(other, SparseBase):
             raise ArgumentTypeError(stage, "both operands are sparse. Expected a dense one: call to_dense() on it.")
         dense = as_tensor(other, stage)
@@ -230,7 +230,7 @@ class SparseBase:
 
 def made(kind: type, **parts: object) -> Any:
     """An object of parts that fit each other."""
-    result: Any = object.__new__(kind)
+    result: object = object.__new__(kind)
     for name, part in parts.items():
         object.__setattr__(result, name, part)
     return result

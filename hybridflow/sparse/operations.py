@@ -238,7 +238,7 @@ def _lines(x: Any) -> tuple[Tensor, Any]:
 
 
 @entered
-def softmax(x: Any) -> Any:
+def softmax(x: COO) -> Any:
     """Softmax along the last axis over the entries alone, as if all others were minus infinity.
 
     Args:

@@ -6,7 +6,7 @@ import builtins
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, Inde
 from hybridflow.ragged import Ragged, made as made_ragged
 from hybridflow.strings import encodings, hashing, regex
 from hybridflow.strings.host import extent, known, mapped, step
+
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike
 
 
 @entered
@@ -274,7 +277,7 @@ def _scalar(text: bytes) -> np.ndarray:
 
 @entered
 def reduce_join(
-    inputs: Any, axis: Any = None, keepdims: bool = False, separator: Any = "", name: str | None = None
+    inputs: Any, axis: Any = None, keepdims: bool = False, separator: object = "", name: str | None = None
 ) -> Any:
     """Texts along axes put together.
 
@@ -506,7 +509,9 @@ def bytes_split(input: object, name: str | None = None) -> Any:
     )[0]
 
 
-def _unicode(stage: str, input: Any, input_encoding: Any, errors: Any, replacement_char: Any, controls: Any) -> Any:
+def _unicode(
+    stage: str, input: object, input_encoding: object, errors: Any, replacement_char: Any, controls: Any
+) -> Any:
     if errors not in ("replace", "strict", "ignore"):
         raise ArgumentError(stage, f"errors is {errors!r}. Expected 'strict', 'replace' or 'ignore'.")
     encoding = encodings.codec(input_encoding, stage)
@@ -576,7 +581,7 @@ def unicode_decode_with_offsets(
     return tuple(_split_rows(stage, input, points, [int32, int64]))
 
 
-def _characters(points: Any, input_encoding: Any, stage: str) -> Callable[[bytes], list[tuple[bytes, int]]]:
+def _characters(points: Any, input_encoding: object, stage: str) -> Callable[[bytes], list[tuple[bytes, int]]]:
     encoding = encodings.codec(input_encoding, stage)
     return lambda text: [(encodings.encoded([code], encoding, "replace", 0xFFFD), at) for code, at in points(text)]
 
@@ -990,7 +995,7 @@ def _summary_of(array: np.ndarray, most: int) -> str:
 
 @entered
 def ngrams(
-    data: Any, ngram_width: Any, separator: Any = " ", pad_values: Any = None, padding_width: Any = None,
+    data: ArrayLike, ngram_width: Any, separator: object = " ", pad_values: Any = None, padding_width: Any = None,
     preserve_short_sequences: bool = False, name: str | None = None,
 ) -> Any:  # fmt: skip
     """N-grams of the texts of each row: neighbours put together.

@@ -49,7 +49,7 @@ class EventFile:
         self._path = getattr(self._file, "_file_name", self._path)
         self._lock = threading.Lock()
 
-    def add(self, step: int, values: Any) -> None:
+    def add(self, step: int, values: object) -> None:
         """Write what one of the functions below made, at a step."""
         from tensorboardX.proto import event_pb2, summary_pb2
 

@@ -199,7 +199,7 @@ def _rank(layer: Layer, depths: dict[int, int], met: dict[int, int]) -> tuple[in
     return -depths.get(id(layer), 0), met.get(id(layer), -1)
 
 
-def _of_layer(layer: Any, weights: Sequence[tuple[str, str, Entry]], path: str) -> Iterator[Assignment]:
+def _of_layer(layer: Layer, weights: Sequence[tuple[str, str, Entry]], path: str) -> Iterator[Assignment]:
     """Weights of a layer by the last part of their names, in their order; of a model by the names of its layers."""
     inner = [(n, one) for n, one in enumerate(getattr(layer, "layers", ())) if getattr(one, "variables", None)]
     if inner:

@@ -9,7 +9,7 @@ import os
 import pickle
 import zipfile
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import ml_dtypes
@@ -85,7 +85,7 @@ class _Named(_Sealed):
 class _Dict(OrderedDict[Any, Any]):
     """An OrderedDict of a file.  Attributes that it had, such as PyTorch's ``_metadata``, are left out."""
 
-    def __init__(self, pairs: Any = ()) -> None:
+    def __init__(self, pairs: Iterable[Any] = ()) -> None:
         super().__init__()
         for key, value in pairs:
             self[_key(key)] = value
@@ -106,7 +106,7 @@ class _Tensor(_Sealed):
 
     __slots__ = ("entry",)
 
-    def __init__(self, storage: Any, offset: Any, size: Any, stride: Any, *_: Any) -> None:
+    def __init__(self, storage: Any, offset: Any, size: Any, stride: Any, *_: object) -> None:
         if not isinstance(storage, _Storage) or len(size) != len(stride):
             raise pickle.UnpicklingError("a tensor is made of something else than a storage")
         shape, steps, start = tuple(map(int, size)), tuple(map(int, stride)), int(offset)

@@ -6,12 +6,16 @@ A linear layer's weight may be square, and then fits both ways round; so only a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from hybridflow.weights.arrays import Weights
 from hybridflow.weights.assigning import Assignment, direct_variables
+
+if TYPE_CHECKING:
+    from hybridflow.layers.layer import Layer
+
 
 Turn = Callable[[np.ndarray], np.ndarray]
 
@@ -178,7 +182,7 @@ def assignments(model: Any, weights: Weights, flattened: dict[int, tuple[int, ..
                 break
 
 
-def _rules(layer: Any) -> list[_Rule]:
+def _rules(layer: Layer) -> list[_Rule]:
     for kind in type(layer).__mro__:
         if kind.__name__ in _RULES:
             return _RULES[kind.__name__](layer) if getattr(layer, "built", True) else []

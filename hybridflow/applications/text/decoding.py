@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from hybridflow.effects.runtime_raise import check_all
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.jit.function import function
 from hybridflow.nn.attention import scaled_dot_product_attention
+
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike
 
 
 class Cache(NamedTuple):
@@ -114,7 +117,9 @@ class Decoder(Pretrained):
         return np.concatenate(result, axis=1)
 
 
-def attended(query: Any, key: Any, value: Any, cache: Cache | None, layer: int, shared: bool) -> tuple[Any, Any, Any]:
+def attended(
+    query: ArrayLike, key: Any, value: ArrayLike, cache: Cache | None, layer: int, shared: bool
+) -> tuple[Any, Any, Any]:
     """Attention to earlier steps; with a cache also to those in it.  Returns the result, and keys and values."""
     if cache is None:
         return scaled_dot_product_attention(query, key, value, is_causal=True, enable_gqa=shared), key, value

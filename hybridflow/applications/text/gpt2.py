@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.applications.text.decoding import Cache, Decoder, attended, positions_of
 from hybridflow.applications.text.pretrained import heads, joined
@@ -11,6 +11,9 @@ from hybridflow.array.linalg import matmul
 from hybridflow.array.shapes import permute_dims, split
 from hybridflow.errors import ArgumentError
 from hybridflow.nn.functional import gelu
+
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike
 
 
 class GPT2(Decoder):
@@ -100,6 +103,6 @@ class GPT2(Decoder):
             return logits
         return logits, Cache(tuple(keys), tuple(values), cache.length + tokens.shape[1])
 
-    def _turned(self, x: Any, name: str) -> Any:
+    def _turned(self, x: ArrayLike, name: str) -> Any:
         """A product with a weight [inputs, outputs], as GPT-2 has them, and a bias."""
         return matmul(x, self._of(f"{name}.weight")) + self._of(f"{name}.bias")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from hybridflow.array.linalg import matmul
 from hybridflow.array.shapes import concat, permute_dims
 from hybridflow.errors import ArgumentError
 from hybridflow.nn.functional import rms_norm, silu
+
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike
 
 
 class Llama(Decoder):
@@ -130,7 +133,7 @@ class Llama(Decoder):
             return logits
         return logits, Cache(tuple(keys), tuple(values), cache.length + tokens.shape[1])
 
-    def _scaled(self, x: Any, name: str) -> Any:
+    def _scaled(self, x: ArrayLike, name: str) -> Any:
         return rms_norm(x, self._of(f"{name}.weight"), -1, self._epsilon)
 
 

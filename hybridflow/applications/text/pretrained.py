@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -20,6 +20,10 @@ from hybridflow.errors import ArgumentError, CheckpointError
 from hybridflow.module import Module
 from hybridflow.nn.functional import layer_norm
 from hybridflow.weights.reading import read
+
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike
+
 
 _INDEX = "model.safetensors.index.json"
 _FILES = "model.safetensors", "pytorch_model.bin"
@@ -138,7 +142,7 @@ class Pretrained(Module):
         bias = self.parameters.get(f"{name}.bias")
         return y if bias is None else y + bias
 
-    def _normalized(self, x: Any, name: str, epsilon: float) -> Any:
+    def _normalized(self, x: ArrayLike, name: str, epsilon: float) -> Any:
         return layer_norm(x, self._of(f"{name}.weight"), self._of(f"{name}.bias"), -1, epsilon)
 
 

@@ -23,7 +23,7 @@ class Table(NamedTuple):
     """Inputs, labels or None, and the names of the classes where labels are texts or folders."""
 
     x: Any
-    y: Any
+    y: object
     classes: list[str] | None = None
 
 
@@ -61,7 +61,7 @@ def csv(
     columns: list | None = None,
     delimiter: str = ",",
     *,
-    classes: Any = None,
+    classes: Sequence[str] | None = None,
 ) -> Table:
     """A CSV file with a line of names: ``columns`` are numbers, the label is one, or the name of a class."""
     with open(path, newline="", encoding="utf-8") as file:
@@ -130,7 +130,7 @@ def images(
     size: list,
     channels: int = 3,
     *,
-    classes: Any = None,
+    classes: Sequence[str] | None = None,
 ) -> Table:
     """Pictures in a folder for each class, as float32 from 0 to 255; ``size`` is [height, width].  Reads by Pillow."""
     try:

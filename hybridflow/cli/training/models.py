@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import hybridflow as hf
@@ -112,7 +112,7 @@ def _of_layers(config: Config, table: dict[str, Any], x: object) -> Any:
         names = ends if isinstance(ends, list) else [ends]
         chosen = [_symbol(config, ("model", "outputs"), symbols, name) for name in names]
         last = chosen if isinstance(ends, list) else chosen[0]
-    heads: Any = {name: symbols[name] for name in x} if isinstance(x, dict) else inputs[0]
+    heads: object = {name: symbols[name] for name in x} if isinstance(x, dict) else inputs[0]
     return hf.models.Functional(heads, last, name="model")
 
 
@@ -120,7 +120,7 @@ def _applied(config: Config, path: Path, layer: Any, last: Any) -> Any:
     return _called(config, path, lambda: layer(last))
 
 
-def _called(config: Config, path: Path, call: Any) -> Any:
+def _called(config: Config, path: Path, call: Callable[..., object]) -> Any:
     try:
         return call()
     except (HybridflowError, OSError, ImportError, TypeError, ValueError) as error:

@@ -11,7 +11,7 @@ import signal
 import threading
 import types
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,10 @@ from hybridflow.cli.training.config import Config, dumped
 from hybridflow.cli.training.datasets import KINDS, Data, Table, parameters as data_parameters, parts_of
 from hybridflow.cli.training.models import PARAMETERS as MODEL, model_of
 from hybridflow.errors import ArgumentError, HybridflowError
+
+if TYPE_CHECKING:
+    from hybridflow.models.model import Model
+
 
 CONFIG, WEIGHTS, LOG, CLASSES = "config.toml", "weights.safetensors", "log.csv", "classes.json"
 INTERRUPTED, EPOCHS = "interrupted.safetensors", "epochs"
@@ -208,7 +212,7 @@ class Run:
             file.write(text)
         os.replace(self.path(f".{name}"), self.path(name))
 
-    def _finish(self, model: Any, history: History) -> None:
+    def _finish(self, model: Model, history: History) -> None:
         model.save_weights(self.path(WEIGHTS))
         if os.path.exists(self.path(INTERRUPTED)):
             os.unlink(self.path(INTERRUPTED))
@@ -338,7 +342,7 @@ class State(BackupAndRestore):
         plain, counts = [], []
         arrays: dict[str, Any] = {}
         for place, one in enumerate(self._others):
-            kind: Any = type(one)
+            kind: object = type(one)
             settings = (*_OF_FIT, *signatures.parameters(kind))  # which may be others when the run goes on
             state = {name: value for name, value in vars(one).items() if name not in settings}
             plain.append({name: value for name, value in state.items() if _is_plain(value)})

@@ -145,7 +145,7 @@ def made(config: Config, path: Path, value: object, family: str) -> Any:
     """The object of ``"Flatten"`` or ``{Dense = {units = 64}}``."""
     if isinstance(value, str):
         name, place = value, path
-        arguments: Any = {}
+        arguments: object = {}
     elif isinstance(value, dict) and len(value) == 1:
         name, arguments = next(iter(value.items()))
         place = (*path, name)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import itertools
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from hybridflow.compat.adapters.values import (
     operand,
     operands,
 )
-from hybridflow.compat.export import Operand, export, tf_export
+from hybridflow.compat.export import Operand, TensorLike, export, tf_export
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.context import now, suspended
@@ -35,6 +36,9 @@ from hybridflow.core.tensor import Operators
 from hybridflow.errors import ArgumentError, IndexRangeError, ShapeError
 from hybridflow.ragged import Ragged
 from hybridflow.tracing.symbolic_tensor import SymbolicTensor
+
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike, AxisLike, DTypeLike
 
 
 class TopK(NamedTuple):
@@ -47,15 +51,15 @@ class TopK(NamedTuple):
 class Unique(NamedTuple):
     """What ``tf.unique`` returns."""
 
-    y: Any
-    idx: Any
+    y: object
+    idx: object
 
 
 class UniqueWithCounts(NamedTuple):
     """What ``tf.unique_with_counts`` returns."""
 
-    y: Any
-    idx: Any
+    y: object
+    idx: object
     count: Any
 
 
@@ -63,11 +67,13 @@ class ListDiff(NamedTuple):
     """What ``tf.setdiff1d`` of TensorFlow 1 returns."""
 
     out: Any
-    idx: Any
+    idx: object
 
 
 @tf_export("range")
-def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str | None = None) -> Any:
+def range(
+    start: Any, limit: Any = None, delta: ArrayLike = 1, dtype: DTypeLike | None = None, name: str | None = None
+) -> Any:
     """``tf.range``: int32 for Python's ints.  In a traced function bounds may be tensors, for a ``for`` statement."""
     first, last = (0, start) if limit is None else (start, limit)
     tensors = [bound for bound in (first, last, delta) if isinstance(bound, SymbolicTensor)]
@@ -87,7 +93,7 @@ def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name
 
 
 @tf_export("keras.backend.zeros", "keras.ops.empty", "keras.ops.zeros", "zeros")
-def zeros(shape: Any, dtype: Any = dtypes.float32, name: str | None = None, layout: Any = None) -> Any:
+def zeros(shape: object, dtype: Any = dtypes.float32, name: str | None = None, layout: object = None) -> Any:
     """``tf.zeros``; of texts empty ones."""
     if isinstance(shape, DynamicRaggedShape):
         return shape.rows_of(zeros(shape.flat, dtype))
@@ -97,7 +103,7 @@ def zeros(shape: Any, dtype: Any = dtypes.float32, name: str | None = None, layo
 
 
 @tf_export("keras.backend.ones", "keras.ops.ones", "ones")
-def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None, layout: Any = None) -> Any:
+def ones(shape: object, dtype: DTypeLike = dtypes.float32, name: str | None = None, layout: object = None) -> Any:
     """``tf.ones``."""
     if isinstance(shape, DynamicRaggedShape):
         return shape.rows_of(ones(shape.flat, dtype))
@@ -105,7 +111,7 @@ def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None, layou
 
 
 @tf_export("fill")
-def fill(dims: Any, value: Any, name: str | None = None, layout: Any = None) -> Any:
+def fill(dims: object, value: TensorLike, name: str | None = None, layout: object = None) -> Any:
     """``tf.fill``: the dtype is that of ``tf.constant(value)``."""
     if isinstance(dims, DynamicRaggedShape):
         return dims.rows_of(fill(dims.flat, value))
@@ -114,10 +120,10 @@ def fill(dims: Any, value: Any, name: str | None = None, layout: Any = None) -> 
 
 @tf_export("linalg.eye", "eye")
 def eye(
-    num_rows: Any,
-    num_columns: Any = None,
-    batch_shape: Any = None,
-    dtype: Any = dtypes.float32,
+    num_rows: int,
+    num_columns: int | None = None,
+    batch_shape: object = None,
+    dtype: DTypeLike | None = dtypes.float32,
     name: str | None = None,
 ) -> Any:
     """``tf.eye``."""
@@ -126,7 +132,7 @@ def eye(
 
 
 @tf_export("linspace")
-def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int = 0) -> Any:
+def linspace(start: Any, stop: Any, num: SupportsIndex, name: str | None = None, axis: int = 0) -> Any:
     """``tf.linspace``: both ends are among the ``num`` values."""
     low, high = (operand(x) for x in (start, stop))
     if not dtypes.is_float(low.dtype):
@@ -140,12 +146,12 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
 
 @tf_export("one_hot")
 def one_hot(
-    indices: Any,
-    depth: Any,
-    on_value: Any = None,
-    off_value: Any = None,
+    indices: TensorLike,
+    depth: SupportsIndex,
+    on_value: TensorLike | None = None,
+    off_value: TensorLike | None = None,
     axis: int | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     name: str | None = None,
 ) -> Any:
     """``tf.one_hot``."""
@@ -161,7 +167,7 @@ def one_hot(
 
 
 @tf_export("reshape")
-def reshape(tensor: Any, shape: Any, name: str | None = None) -> Any:
+def reshape(tensor: Any, shape: object, name: str | None = None) -> Any:
     """``tf.reshape``."""
     if isinstance(shape, DynamicRaggedShape):
         return shape.rows_of(reshape(tensor.flat_values if isinstance(tensor, Ragged) else tensor, shape.flat))
@@ -169,13 +175,13 @@ def reshape(tensor: Any, shape: Any, name: str | None = None) -> Any:
 
 
 @tf_export("broadcast_to")
-def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Any:
+def broadcast_to(input: Any, shape: object, name: str | None = None) -> Any:
     """``tf.broadcast_to``."""
     return hf.broadcast_to(operand(input), extents(shape))
 
 
 @tf_export("transpose")
-def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str | None = None) -> Any:
+def transpose(a: TensorLike, perm: object = None, conjugate: bool = False, name: str | None = None) -> Any:
     """``tf.transpose``."""
     return hf.permute_dims(operand(a), axes(perm))
 
@@ -223,7 +229,7 @@ def _reversed_rows(x: Ragged, along: tuple[int, ...]) -> Ragged:
 
 
 @tf_export("concat")
-def concat(values: Any, axis: Any, name: str | None = None) -> Any:
+def concat(values: Iterable[Any], axis: Any, name: str | None = None) -> Any:
     """``tf.concat``."""
     if isinstance(values, Operators):
         return values if not values.ndim else hf.concat(hf.unstack(values), axes(axis))
@@ -236,7 +242,7 @@ def concat(values: Any, axis: Any, name: str | None = None) -> Any:
 
 
 @tf_export("stack", "parallel_stack")
-def stack(values: Any, axis: int = 0, name: str | None = None) -> Any:
+def stack(values: Iterable[Any], axis: int = 0, name: str | None = None) -> Any:
     """``tf.stack``."""
     parts = list(values)
     if any(type(part) is Dim for part in parts) and all(isinstance(part, (int, Dim)) for part in parts):
@@ -259,7 +265,7 @@ def unstack(value: Any, num: int | None = None, axis: int = 0, name: str | None 
 
 @tf_export("split")
 def split(
-    value: Any, num_or_size_splits: Any, axis: Any = 0, num: int | None = None, name: str | None = None
+    value: Any, num_or_size_splits: object, axis: object = 0, num: int | None = None, name: str | None = None
 ) -> list[Any]:
     """``tf.split``: a number of equal parts, or their sizes, one of which may be -1 for what is left."""
     x, along = operand(value), axes(axis)
@@ -274,7 +280,7 @@ def split(
     return list(hf.split(x, sizes, along))
 
 
-def _split_at(x: Any, sizes: Any, axis: int) -> list[Any]:
+def _split_at(x: ArrayLike, sizes: Any, axis: int) -> list[Any]:
     """Parts of sizes that calls find."""
     ends = [0, *itertools.accumulate(sizes)]
     return [hf.take(x, hf.arange(start, end), axis=axis) for start, end in itertools.pairwise(ends)]
@@ -282,7 +288,11 @@ def _split_at(x: Any, sizes: Any, axis: int) -> list[Any]:
 
 @tf_export("reverse_sequence", v1_names={"seq_dim": "seq_axis", "batch_dim": "batch_axis"}, op_type="ReverseSequence")
 def reverse_sequence(
-    input: Any, seq_lengths: Any, seq_axis: int | None = None, batch_axis: int | None = None, name: str | None = None
+    input: TensorLike,
+    seq_lengths: TensorLike,
+    seq_axis: int | None = None,
+    batch_axis: int | None = None,
+    name: str | None = None,
 ) -> Any:
     """``tf.reverse_sequence``: the start of each sequence, of its length, in reverse."""
     if seq_axis is None:
@@ -303,7 +313,7 @@ def reverse_sequence(
 
 
 @tf_export("tile")
-def tile(input: Any, multiples: Any, name: str | None = None) -> Any:
+def tile(input: Any, multiples: object, name: str | None = None) -> Any:
     """``tf.tile``."""
     if isinstance(input, Ragged):
         times = [int(n) for n in extents(axes(multiples))]
@@ -313,13 +323,15 @@ def tile(input: Any, multiples: Any, name: str | None = None) -> Any:
 
 
 @tf_export("repeat")
-def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None = None) -> Any:
+def repeat(input: TensorLike, repeats: object, axis: int | None = None, name: str | None = None) -> Any:
     """``tf.repeat``."""
     return hf.repeat(operand(input), axes(repeats) if isinstance(repeats, np.ndarray) else repeats, axis=axis)
 
 
 @tf_export("pad")
-def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0, name: str | None = None) -> Any:
+def pad(
+    tensor: Any, paddings: Iterable[Any], mode: str = "CONSTANT", constant_values: Any = 0, name: str | None = None
+) -> Any:
     """``tf.pad``."""
     pairs = [as_extents(pair) for pair in (list(operand(paddings)) if isinstance(paddings, Operators) else paddings)]
     x = operand(tensor)
@@ -335,9 +347,9 @@ def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any
 
 @tf_export("gather")
 def gather(
-    params: Any,
-    indices: Any,
-    validate_indices: Any = None,
+    params: TensorLike,
+    indices: TensorLike,
+    validate_indices: object = None,
     axis: int | None = None,
     batch_dims: int = 0,
     name: str | None = None,
@@ -361,7 +373,7 @@ def gather_nd(params: Any, indices: Any, batch_dims: int = 0, name: str | None =
 
 
 @tf_export("slice")
-def slice_(input_: Any, begin: Any, size: Any, name: str | None = None) -> Any:
+def slice_(input_: TensorLike, begin: Any, size: Any, name: str | None = None) -> Any:
     """``tf.slice``: a size of -1 is all that is left. Raises IndexRangeError for a slice that is not inside."""
     x, starts = operand(input_), list(operand(begin)) if isinstance(begin, Operators) else list(begin)
     counts = as_extents(size)
@@ -392,8 +404,9 @@ def slice_(input_: Any, begin: Any, size: Any, name: str | None = None) -> Any:
 
 @tf_export("strided_slice")
 def strided_slice(
-    input_: Any, begin: Any, end: Any, strides: Any = None, begin_mask: int = 0, end_mask: int = 0,
-    ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0, var: Any = None, name: str | None = None,
+    input_: TensorLike, begin: object, end: object, strides: object = None, begin_mask: int = 0, end_mask: int = 0,
+    ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0, var: object = None,
+    name: str | None = None,
 ) -> Any:  # fmt: skip
     """``tf.strided_slice``."""
     starts, ends = axes(begin), axes(end)
@@ -421,19 +434,19 @@ def reverse(tensor: Any, axis: Any, name: str | None = None) -> Any:
 
 
 @tf_export("roll")
-def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Any:
+def roll(input: Any, shift: Any, axis: object, name: str | None = None) -> Any:
     """``tf.roll``."""
     return hf.roll(operand(input), _shifts(shift), axes(axis))
 
 
-def _shifts(shift: Any) -> Any:
+def _shifts(shift: object) -> Any:
     if isinstance(shift, Operators):
         return tuple(as_extents(shift)) if shift.ndim else as_extent(shift)
     return axes(shift)
 
 
 @tf_export("where")
-def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Any:
+def where(condition: TensorLike, x: object = None, y: object = None, name: str | None = None) -> Any:
     """``tf.where``: without ``x`` and ``y`` the places where the condition holds, one in each row."""
     chosen = operand(condition)
     if x is None and y is None:
@@ -445,13 +458,15 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
 
 
 @tf_export("boolean_mask")
-def boolean_mask(tensor: Any, mask: Any, axis: int | None = None, name: str = "boolean_mask") -> Any:
+def boolean_mask(tensor: TensorLike, mask: TensorLike, axis: int | None = None, name: str = "boolean_mask") -> Any:
     """``tf.boolean_mask``."""
     return hf.boolean_mask(operand(tensor), operand(mask), axis)
 
 
 @tf_export("sequence_mask")
-def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_, name: str | None = None) -> Any:
+def sequence_mask(
+    lengths: TensorLike, maxlen: Any = None, dtype: DTypeLike = dtypes.bool_, name: str | None = None
+) -> Any:
     """``tf.sequence_mask``."""
     counts = operand(lengths)
     longest = count_up_to(lengths, "sequence_mask", "Give maxlen") - 1 if maxlen is None else maxlen
@@ -472,7 +487,7 @@ def unique_with_counts(x: Any, out_idx: Any = dtypes.int32, name: str | None = N
     return UniqueWithCounts(*_in_order(x, out_idx))
 
 
-def _in_order(x: Any, out_idx: Any) -> tuple[Any, Any, Any]:
+def _in_order(x: TensorLike, out_idx: Any) -> tuple[Any, Any, Any]:
     values = operand(x)
     if values.ndim != 1:
         raise ShapeError("unique", f"the operand is {values.type}; one axis is needed.")
@@ -484,13 +499,13 @@ def _in_order(x: Any, out_idx: Any) -> tuple[Any, Any, Any]:
 
 
 @tf_export("unravel_index")
-def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Any:
+def unravel_index(indices: TensorLike, dims: TensorLike, name: str | None = None) -> Any:
     """``tf.unravel_index``: a row for each axis of a tensor of the shape ``dims``, of positions in all its elements."""
     places = operand(indices)
     return hf.stack([hf.astype(row, places.dtype) for row in hf.unravel_index(places, array_of(dims).tolist())])
 
 
-def setdiff1d(x: Any, y: Any, index_dtype: Any = dtypes.int32, name: str | None = None) -> ListDiff:
+def setdiff1d(x: TensorLike, y: TensorLike, index_dtype: DTypeLike = dtypes.int32, name: str | None = None) -> ListDiff:
     """``tf.setdiff1d``: the values of ``x`` that are not in ``y``, in their order, and where they are."""
     values, others = operands([x, y], [0, 1])
     (idx,) = hf.nonzero(~hf.isin(values, others))
@@ -498,14 +513,16 @@ def setdiff1d(x: Any, y: Any, index_dtype: Any = dtypes.int32, name: str | None 
 
 
 @tf_export("math.argmax", "argmax")
-def argmax(input: Any, axis: Any = None, output_type: Any = dtypes.int64, name: str | None = None) -> Any:
+def argmax(input: Any, axis: object = None, output_type: DTypeLike = dtypes.int64, name: str | None = None) -> Any:
     """``tf.argmax``: along axis 0 unless another is given."""
     positions = hf.argmax(operand(input), 0 if axis is None else axes(axis))
     return positions if output_type == dtypes.int64 else hf.astype(positions, output_type)
 
 
 @tf_export("math.argmin", "argmin")
-def argmin(input: Any, axis: Any = None, output_type: Any = dtypes.int64, name: str | None = None) -> Any:
+def argmin(
+    input: TensorLike, axis: object = None, output_type: DTypeLike = dtypes.int64, name: str | None = None
+) -> Any:
     """``tf.argmin``: along axis 0 unless another is given."""
     positions = hf.argmin(operand(input), 0 if axis is None else axes(axis))
     return positions if output_type == dtypes.int64 else hf.astype(positions, output_type)
@@ -518,21 +535,23 @@ def _descends(direction: str) -> bool:
 
 
 @tf_export("sort")
-def sort(values: Any, axis: int = -1, direction: str = "ASCENDING", name: str | None = None) -> Any:
+def sort(values: TensorLike, axis: int = -1, direction: str = "ASCENDING", name: str | None = None) -> Any:
     """``tf.sort``."""
     return hf.sort(operand(values), axis=axis, descending=_descends(direction))
 
 
 @tf_export("argsort")
 def argsort(
-    values: Any, axis: int = -1, direction: str = "ASCENDING", stable: bool = False, name: str | None = None
+    values: TensorLike, axis: int = -1, direction: str = "ASCENDING", stable: bool = False, name: str | None = None
 ) -> Any:
     """``tf.argsort``: int32."""
     return hf.astype(hf.argsort(operand(values), axis=axis, descending=_descends(direction)), dtypes.int32)
 
 
 @tf_export("math.top_k", "nn.top_k")
-def top_k(input: Any, k: int = 1, sorted: bool = True, index_type: Any = dtypes.int32, name: str | None = None) -> TopK:
+def top_k(
+    input: Any, k: int = 1, sorted: bool = True, index_type: DTypeLike = dtypes.int32, name: str | None = None
+) -> TopK:
     """``tf.math.top_k``."""
     values, indices = hf.top_k(operand(input), as_extent(k))
     return TopK(values, hf.astype(indices, index_type))
@@ -540,7 +559,11 @@ def top_k(input: Any, k: int = 1, sorted: bool = True, index_type: Any = dtypes.
 
 @tf_export("searchsorted")
 def searchsorted(
-    sorted_sequence: Any, values: Any, side: str = "left", output_type: Any = dtypes.int32, name: str | None = None
+    sorted_sequence: object,
+    values: TensorLike,
+    side: str = "left",
+    output_type: DTypeLike = dtypes.int32,
+    name: str | None = None,
 ) -> Any:
     """``tf.searchsorted``."""
     rows, wanted = operands([sorted_sequence, values], [0, 1])
@@ -551,7 +574,7 @@ def searchsorted(
     return hf.sum(hf.astype(below, output_type), axis=-1, dtype=output_type)
 
 
-def _places(indices: Any) -> tuple[Any, ...]:
+def _places(indices: TensorLike) -> tuple[Any, ...]:
     positions = operand(indices)
     if not positions.ndim or positions.shape[-1] == 0:
         raise ShapeError(
@@ -561,14 +584,14 @@ def _places(indices: Any) -> tuple[Any, ...]:
 
 
 @tf_export("scatter_nd")
-def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) -> Any:
+def scatter_nd(indices: TensorLike, updates: TensorLike, shape: object, name: str | None = None) -> Any:
     """``tf.scatter_nd``: what goes to one place adds up."""
     values = operand(updates)
     return tensor_scatter_nd_add(hf.zeros(extents(shape), values.dtype), indices, values)
 
 
 @tf_export("tensor_scatter_nd_add")
-def tensor_scatter_nd_add(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
+def tensor_scatter_nd_add(tensor: TensorLike, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Any:
     """``tf.tensor_scatter_nd_add``."""
     x, values = operands([tensor, updates], [0, 1])
     places = operand(indices)
@@ -583,7 +606,7 @@ def tensor_scatter_nd_add(tensor: Any, indices: Any, updates: Any, name: str | N
     return hf.reshape(scattered, x.shape)
 
 
-def _check_range(index: Any, extent: int) -> None:
+def _check_range(index: object, extent: int) -> None:
     """Numbers of several axes make one, which would lie in range though they do not."""
     message = f"an index lies outside an axis of {extent}"
     hf.debugging.assert_less(index, extent, message=message)
@@ -591,12 +614,12 @@ def _check_range(index: Any, extent: int) -> None:
 
 
 @tf_export("tensor_scatter_nd_sub")
-def tensor_scatter_nd_sub(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
+def tensor_scatter_nd_sub(tensor: TensorLike, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Any:
     """``tf.tensor_scatter_nd_sub``."""
     return tensor_scatter_nd_add(tensor, indices, -operand(updates))
 
 
-def _extreme_at(function: Any, tensor: Any, indices: Any, updates: Any) -> Any:
+def _extreme_at(function: Callable[..., Any], tensor: Any, indices: Any, updates: Any) -> Any:
     """The derivative of an element is shared evenly by all that are equal to it, as TensorFlow has it."""
     x, values = operands([tensor, updates], [0, 1])
     places = operand(indices)
@@ -620,19 +643,21 @@ def _extreme_at(function: Any, tensor: Any, indices: Any, updates: Any) -> Any:
 
 
 @tf_export("tensor_scatter_nd_max")
-def tensor_scatter_nd_max(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
+def tensor_scatter_nd_max(tensor: TensorLike, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Any:
     """``tf.tensor_scatter_nd_max``."""
     return _extreme_at(scattering.largest_at, tensor, indices, updates)
 
 
 @tf_export("tensor_scatter_nd_min")
-def tensor_scatter_nd_min(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
+def tensor_scatter_nd_min(tensor: TensorLike, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Any:
     """``tf.tensor_scatter_nd_min``."""
     return _extreme_at(scattering.smallest_at, tensor, indices, updates)
 
 
 @tf_export("tensor_scatter_nd_update")
-def tensor_scatter_nd_update(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
+def tensor_scatter_nd_update(
+    tensor: TensorLike, indices: TensorLike, updates: TensorLike, name: str | None = None
+) -> Any:
     """``tf.tensor_scatter_nd_update``."""
     x, values = operands([tensor, updates], [0, 1])
     result = hf.asarray(x).copy()
@@ -647,7 +672,7 @@ def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[
 
 
 @tf_export("ensure_shape")
-def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Any:
+def ensure_shape(x: TensorLike, shape: Any, name: str | None = None) -> Any:
     """``tf.ensure_shape``.  Raises ShapeError where the tensor has another."""
     result = operand(x)
     if getattr(result, "_is_shapeless", False):
@@ -662,24 +687,24 @@ def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Any:
 
 
 @tf_export("identity")
-def identity(input: Any, name: str | None = None) -> Any:
+def identity(input: TensorLike, name: str | None = None) -> Any:
     """``tf.identity``: the value of a variable now."""
     return input.read_value() if isinstance(input, hf.Variable) else hf.tree.map(hf.positive, _tensors(input))
 
 
-def _tensors(value: Any) -> Any:
+def _tensors(value: TensorLike) -> Any:
     return value if isinstance(value, (Operators, Ragged)) else convert_to_tensor(value)
 
 
 @tf_export("math.invert_permutation")
-def invert_permutation(x: Any, name: str | None = None) -> Any:
+def invert_permutation(x: TensorLike, name: str | None = None) -> Any:
     """``tf.math.invert_permutation``."""
     permutation = operand(x)
     return hf.astype(hf.argsort(permutation), permutation.dtype)
 
 
 @tf_export("keras.backend.zeros_like", "zeros_like")
-def zeros_like(input: Operand, dtype: Any = None, name: str | None = None, layout: Any = None) -> Any:
+def zeros_like(input: Operand, dtype: DTypeLike | None = None, name: str | None = None, layout: object = None) -> Any:
     """``tf.zeros_like``; of texts empty ones."""
     if isinstance(input, hf.strings.StringTensor) and dtype is None:
         return hf.where(hf.equal(input, input), hf.strings.constant(""), input)
@@ -687,13 +712,13 @@ def zeros_like(input: Operand, dtype: Any = None, name: str | None = None, layou
 
 
 @tf_export("keras.backend.ones_like", "ones_like")
-def ones_like(input: Operand, dtype: Any = None, name: str | None = None, layout: Any = None) -> Any:
+def ones_like(input: Operand, dtype: DTypeLike | None = None, name: str | None = None, layout: object = None) -> Any:
     """``tf.ones_like``."""
     return hf.ones_like(input, dtype)
 
 
 @tf_export("nn.space_to_depth")
-def space_to_depth(input: Any, block_size: int, data_format: str = "NHWC", name: str | None = None) -> Any:
+def space_to_depth(input: TensorLike, block_size: int, data_format: str = "NHWC", name: str | None = None) -> Any:
     """``tf.nn.space_to_depth``, of images with channels last.  Raises ArgumentError for others."""
     check_channels_last("nn.space_to_depth", data_format)
     n, h, w, c = operand(input).shape
@@ -703,7 +728,7 @@ def space_to_depth(input: Any, block_size: int, data_format: str = "NHWC", name:
 
 
 @tf_export("nn.depth_to_space")
-def depth_to_space(input: Any, block_size: int, data_format: str = "NHWC", name: str | None = None) -> Any:
+def depth_to_space(input: TensorLike, block_size: int, data_format: str = "NHWC", name: str | None = None) -> Any:
     """``tf.nn.depth_to_space``, of images with channels last.  Raises ArgumentError for others."""
     check_channels_last("nn.depth_to_space", data_format)
     n, h, w, c = operand(input).shape
@@ -729,12 +754,12 @@ def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Any:
     return hf.asarray(list(extents_of_result), dtypes.int32) if whole else Extents(extents_of_result)
 
 
-def _block(block_shape: Any, crops: Any) -> tuple[list[int], list[list[int]]]:
+def _block(block_shape: TensorLike, crops: TensorLike) -> tuple[list[int], list[list[int]]]:
     return [int(n) for n in array_of(block_shape)], [[int(n) for n in pair] for pair in array_of(crops)]
 
 
 @tf_export("space_to_batch")
-def space_to_batch(input: Any, block_shape: Any, paddings: Any, name: str | None = None) -> Any:
+def space_to_batch(input: TensorLike, block_shape: TensorLike, paddings: TensorLike, name: str | None = None) -> Any:
     """``tf.space_to_batch``: the elements of blocks, after padding, become examples of their own."""
     sizes, pads = _block(block_shape, paddings)
     x, m = operand(input), len(sizes)
@@ -749,7 +774,7 @@ def space_to_batch(input: Any, block_shape: Any, paddings: Any, name: str | None
 
 
 @tf_export("batch_to_space")
-def batch_to_space(input: Any, block_shape: Any, crops: Any, name: str | None = None) -> Any:
+def batch_to_space(input: TensorLike, block_shape: TensorLike, crops: TensorLike, name: str | None = None) -> Any:
     """``tf.batch_to_space``: what ``space_to_batch`` undoes."""
     sizes, cut = _block(block_shape, crops)
     x, m = operand(input), len(sizes)
@@ -769,7 +794,11 @@ def _numbers(count: int) -> list[int]:
 
 @tf_export("histogram_fixed_width_bins")
 def histogram_fixed_width_bins(
-    values: Any, value_range: Any, nbins: int = 100, dtype: Any = dtypes.int32, name: str | None = None
+    values: TensorLike,
+    value_range: TensorLike,
+    nbins: int = 100,
+    dtype: DTypeLike = dtypes.int32,
+    name: str | None = None,
 ) -> Any:
     """``tf.histogram_fixed_width_bins``: which of ``nbins`` equal bins each is in; what is outside goes to the ends."""
     x = operand(values)
@@ -780,7 +809,11 @@ def histogram_fixed_width_bins(
 
 @tf_export("histogram_fixed_width")
 def histogram_fixed_width(
-    values: Any, value_range: Any, nbins: int = 100, dtype: Any = dtypes.int32, name: str | None = None
+    values: TensorLike,
+    value_range: TensorLike,
+    nbins: int = 100,
+    dtype: DTypeLike = dtypes.int32,
+    name: str | None = None,
 ) -> Any:
     """``tf.histogram_fixed_width``: how many values are in each of ``nbins`` equal bins."""
     places = hf.reshape(histogram_fixed_width_bins(values, value_range, nbins), (-1,))
@@ -788,7 +821,9 @@ def histogram_fixed_width(
 
 
 @tf_export("dynamic_partition")
-def dynamic_partition(data: Any, partitions: Any, num_partitions: int, name: str | None = None) -> list[Any]:
+def dynamic_partition(
+    data: TensorLike, partitions: TensorLike, num_partitions: int, name: str | None = None
+) -> list[Any]:
     """``tf.dynamic_partition``: the elements of each number; sizes depend on what is there."""
     x, numbers = operand(data), operand(partitions)
     return [hf.boolean_mask(x, numbers == k) for k in _numbers(int(num_partitions))]
@@ -807,7 +842,7 @@ def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Any:
 
 
 @tf_export("expand_dims")
-def expand_dims(input: Operand, axis: Any = 0, name: str | None = None) -> Any:
+def expand_dims(input: Operand, axis: AxisLike = 0, name: str | None = None) -> Any:
     """Insert axes: ``x`` with axes of extent 1 inserted, so that they stand at ``axis`` (an int or several) of the
     result."""
     return hf.expand_dims(input, axis=axis)
@@ -826,7 +861,9 @@ export(hf.recompute_grad, "recompute_grad")
 
 
 @tf_export("py_function")
-def py_function(func: Any = None, inp: Any = None, Tout: Any = None, name: str | None = None) -> Any:
+def py_function(
+    func: Callable[..., Any] | None = None, inp: Any = None, Tout: Any = None, name: str | None = None
+) -> Any:
     """``tf.py_function``; without a function it decorates one."""
     if func is None:
         return lambda function: functools.wraps(function)(lambda *args: hf.py_function(function, list(args), Tout))

@@ -37,7 +37,7 @@ class ExponentialMovingAverage:
             average = self._averages[id(variable)][1]
             average.assign_sub(hf.astype((1.0 - decay) * (average - variable), average.dtype))
 
-    def average(self, var: Any) -> Any:
+    def average(self, var: object) -> Any:
         """The variable that holds the average of one, or None."""
         return self._averages.get(id(var), (None, None))[1]
 

@@ -7,20 +7,23 @@ sizes of their own.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
 import hybridflow as hf
 from hybridflow.compat.adapters.values import array_of, as_extent, extent_by, operand
-from hybridflow.compat.export import tf_export
+from hybridflow.compat.export import TensorLike, tf_export
 from hybridflow.compiler.ir import dtypes
 from hybridflow.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike
 
 
 @tf_export("image.crop_and_resize")
 def crop_and_resize(
-    image: Any, boxes: Any, box_indices: Any, crop_size: Any, method: str = "bilinear",
+    image: TensorLike, boxes: TensorLike, box_indices: TensorLike, crop_size: TensorLike, method: str = "bilinear",
     extrapolation_value: float = 0.0, name: str | None = None,
 ) -> Any:  # fmt: skip
     """``tf.image.crop_and_resize``: parts of a batch's pictures, all of one size, as float32.
@@ -63,10 +66,10 @@ def _places(first: Any, last: Any, count: int, extent: int) -> Any:
 class Selected(NamedTuple):
     """What ``combined_non_max_suppression`` returns."""
 
-    nmsed_boxes: Any
-    nmsed_scores: Any
-    nmsed_classes: Any
-    valid_detections: Any
+    nmsed_boxes: object
+    nmsed_scores: object
+    nmsed_classes: object
+    valid_detections: object
 
 
 def _overlaps(boxes: Any) -> Any:
@@ -85,7 +88,9 @@ def _overlaps(boxes: Any) -> Any:
     return hf.where(real, both / hf.where(real, together, 1.0), 0.0)
 
 
-def _chosen(overlaps: Any, scores: Any, most: int, limit: Any, least: Any, sigma: float = 0.0) -> tuple[Any, Any, Any]:
+def _chosen(
+    overlaps: ArrayLike, scores: Any, most: int, limit: Any, least: object, sigma: float = 0.0
+) -> tuple[Any, Any, Any]:
     """Up to ``most`` positions along the last axis of the scores, the best first, each of which overlaps none before it
     by more than the limit; with them their scores, and whether there was one.  ``sigma`` lowers scores of those that
     overlap, by a bell curve, instead of leaving them out."""
@@ -111,18 +116,18 @@ def _chosen(overlaps: Any, scores: Any, most: int, limit: Any, least: Any, sigma
     return tuple(hf.stack(part, axis=-1) for part in (places, values, are_there))  # type: ignore[return-value]
 
 
-def _some(scores: Any, most: Any) -> Any:
+def _some(scores: Any, most: SupportsIndex) -> Any:
     return min(as_extent(most), int(scores.shape[-1]))
 
 
-def _how_many(are_there: Any) -> Any:
+def _how_many(are_there: TensorLike) -> Any:
     remedy = "Use tf.image.non_max_suppression_padded with pad_to_max_output_size=True"
     return extent_by(are_there, lambda xp, values: xp.count_nonzero(values), "image.non_max_suppression", remedy)
 
 
 @tf_export("image.non_max_suppression")
 def non_max_suppression(
-    boxes: Any, scores: Any, max_output_size: Any, iou_threshold: float = 0.5,
+    boxes: Any, scores: Any, max_output_size: SupportsIndex, iou_threshold: float = 0.5,
     score_threshold: float = float("-inf"), name: str | None = None,
 ) -> Any:  # fmt: skip
     """``tf.image.non_max_suppression``: the positions of the boxes that stay, as int32."""
@@ -131,7 +136,7 @@ def non_max_suppression(
 
 @tf_export("image.non_max_suppression_with_scores")
 def non_max_suppression_with_scores(
-    boxes: Any, scores: Any, max_output_size: Any, iou_threshold: float = 0.5,
+    boxes: TensorLike, scores: TensorLike, max_output_size: SupportsIndex, iou_threshold: float = 0.5,
     score_threshold: float = float("-inf"), soft_nms_sigma: float = 0.0, name: str | None = None,
 ) -> tuple[Any, Any]:  # fmt: skip
     """``tf.image.non_max_suppression_with_scores``: the positions of the boxes that stay, and their scores."""
@@ -146,7 +151,7 @@ def non_max_suppression_with_scores(
 
 @tf_export("image.non_max_suppression_overlaps")
 def non_max_suppression_overlaps(
-    overlaps: Any, scores: Any, max_output_size: Any, overlap_threshold: float = 0.5,
+    overlaps: TensorLike, scores: TensorLike, max_output_size: SupportsIndex, overlap_threshold: float = 0.5,
     score_threshold: float = float("-inf"), name: str | None = None,
 ) -> Any:  # fmt: skip
     """``tf.image.non_max_suppression_overlaps``: as ``non_max_suppression``, by overlaps that are given."""
@@ -163,7 +168,7 @@ def non_max_suppression_overlaps(
 
 @tf_export("image.non_max_suppression_padded")
 def non_max_suppression_padded(
-    boxes: Any, scores: Any, max_output_size: Any, iou_threshold: float = 0.5,
+    boxes: TensorLike, scores: TensorLike, max_output_size: TensorLike, iou_threshold: float = 0.5,
     score_threshold: float = float("-inf"), pad_to_max_output_size: bool = False, name: str | None = None,
     sorted_input: bool = False, canonicalized_coordinates: bool = False, tile_size: int = 512,
 ) -> tuple[Any, Any]:  # fmt: skip
@@ -183,7 +188,8 @@ def non_max_suppression_padded(
 
 @tf_export("image.combined_non_max_suppression")
 def combined_non_max_suppression(
-    boxes: Any, scores: Any, max_output_size_per_class: Any, max_total_size: Any, iou_threshold: float = 0.5,
+    boxes: TensorLike, scores: TensorLike, max_output_size_per_class: Any, max_total_size: TensorLike,
+    iou_threshold: float = 0.5,
     score_threshold: float = float("-inf"), pad_per_class: bool = False, clip_boxes: bool = True,
     name: str | None = None,
 ) -> Selected:  # fmt: skip
@@ -216,7 +222,9 @@ def combined_non_max_suppression(
 
 
 @tf_export("image.draw_bounding_boxes")
-def draw_bounding_boxes(images: Any, boxes: Any, colors: Any = None, name: str | None = None) -> Any:
+def draw_bounding_boxes(
+    images: TensorLike, boxes: TensorLike, colors: TensorLike | None = None, name: str | None = None
+) -> Any:
     """``tf.image.draw_bounding_boxes``: lines of one pixel, of boxes whose corners are shares of height and width."""
     x, corners = operand(images), hf.astype(operand(boxes), dtypes.float32)
     height, width = x.shape[1:3]

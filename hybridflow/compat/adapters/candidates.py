@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 import hybridflow as hf
 from hybridflow.compat.adapters.draws import generator_of
 from hybridflow.compat.adapters.values import operand
-from hybridflow.compat.export import tf_export
+from hybridflow.compat.export import TensorLike, tf_export
 from hybridflow.compiler.ir import dtypes
 from hybridflow.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike
 
 
 class Candidates(NamedTuple):
     """What a sampler returns: classes, how often each of the true ones and of those is expected to be drawn."""
 
-    sampled_candidates: Any
-    true_expected_count: Any
-    sampled_expected_count: Any
+    sampled_candidates: object
+    true_expected_count: object
+    sampled_expected_count: object
 
 
-def _drawn(true_classes: Any, count: int, unique: bool, chances: Any, seed: Any, stage: str) -> Candidates:
+def _drawn(true_classes: TensorLike, count: int, unique: bool, chances: ArrayLike, seed: Any, stage: str) -> Candidates:
     """``count`` classes with these chances.  Without repetition: those with the largest keys ``log(chance) + Gumbel``,
     as the first ``count`` different ones of an endless row of draws are.  Raises ArgumentError for too many."""
     logits = hf.astype(hf.log(chances), dtypes.float32)
@@ -61,7 +65,7 @@ def _tries(chances: np.ndarray, count: int) -> float:
 
 @tf_export("random.log_uniform_candidate_sampler")
 def log_uniform_candidate_sampler(
-    true_classes: Any, num_true: int, num_sampled: int, unique: bool, range_max: int, seed: Any = None,
+    true_classes: TensorLike, num_true: int, num_sampled: int, unique: bool, range_max: int, seed: object = None,
     name: str | None = None,
 ) -> Candidates:  # fmt: skip
     """``tf.random.log_uniform_candidate_sampler``: class k with the chance ``log((k + 2) / (k + 1)) / log(n + 1)``."""
@@ -72,7 +76,7 @@ def log_uniform_candidate_sampler(
 
 @tf_export("random.uniform_candidate_sampler")
 def uniform_candidate_sampler(
-    true_classes: Any, num_true: int, num_sampled: int, unique: bool, range_max: int, seed: Any = None,
+    true_classes: TensorLike, num_true: int, num_sampled: int, unique: bool, range_max: int, seed: object = None,
     name: str | None = None,
 ) -> Candidates:  # fmt: skip
     """``tf.random.uniform_candidate_sampler``: all classes alike."""
@@ -82,7 +86,7 @@ def uniform_candidate_sampler(
 
 @tf_export("nn.learned_unigram_candidate_sampler", "random.learned_unigram_candidate_sampler")
 def learned_unigram_candidate_sampler(
-    true_classes: Any, num_true: int, num_sampled: int, unique: bool, range_max: int, seed: Any = None,
+    true_classes: TensorLike, num_true: int, num_sampled: int, unique: bool, range_max: int, seed: object = None,
     name: str | None = None,
 ) -> Candidates:  # fmt: skip
     """``tf.random.learned_unigram_candidate_sampler``: as often as they are among the true classes, and once more."""
@@ -92,9 +96,9 @@ def learned_unigram_candidate_sampler(
 
 @tf_export("nn.fixed_unigram_candidate_sampler", "random.fixed_unigram_candidate_sampler")
 def fixed_unigram_candidate_sampler(
-    true_classes: Any, num_true: int, num_sampled: int, unique: bool, range_max: int, vocab_file: str = "",
+    true_classes: TensorLike, num_true: int, num_sampled: int, unique: bool, range_max: int, vocab_file: str = "",
     distortion: float = 1.0, num_reserved_ids: int = 0, num_shards: int = 1, shard: int = 0, unigrams: Any = (),
-    seed: Any = None, name: str | None = None,
+    seed: object = None, name: str | None = None,
 ) -> Candidates:  # fmt: skip
     """``tf.random.fixed_unigram_candidate_sampler``, of ``unigrams``, the weights of the classes."""
     weights = np.asarray([0.0] * num_reserved_ids + list(unigrams), np.float64) ** distortion
@@ -106,7 +110,12 @@ def fixed_unigram_candidate_sampler(
 
 @tf_export("nn.all_candidate_sampler", "random.all_candidate_sampler")
 def all_candidate_sampler(
-    true_classes: Any, num_true: int, num_sampled: int, unique: bool, seed: Any = None, name: str | None = None
+    true_classes: TensorLike,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    seed: object = None,
+    name: str | None = None,
 ) -> Candidates:
     """``tf.random.all_candidate_sampler``: every class once."""
     true = operand(true_classes)
@@ -114,8 +123,9 @@ def all_candidate_sampler(
 
 
 def _scores(
-    weights: Any, biases: Any, labels: Any, inputs: Any, num_sampled: int, num_classes: int, num_true: int,
-    sampled_values: Any, remove_accidental_hits: bool, seed: Any,
+    weights: TensorLike, biases: TensorLike, labels: TensorLike, inputs: TensorLike, num_sampled: int,
+    num_classes: int, num_true: int,
+    sampled_values: Iterable[Any], remove_accidental_hits: bool, seed: object,
 ) -> tuple[Any, Any]:  # fmt: skip
     """Scores of the true classes and of those that were drawn, less the logarithms of how often they are expected; and
     what the labels of these are."""
@@ -138,7 +148,7 @@ def _scores(
 @tf_export("nn.nce_loss")
 def nce_loss(
     weights: Any, biases: Any, labels: Any, inputs: Any, num_sampled: int, num_classes: int, num_true: int = 1,
-    sampled_values: Any = None, remove_accidental_hits: bool = False, name: str | None = None, seed: Any = None,
+    sampled_values: Any = None, remove_accidental_hits: bool = False, name: str | None = None, seed: object = None,
 ) -> Any:  # fmt: skip
     """``tf.nn.nce_loss``: of each example."""
     scores, labelled = _scores(
@@ -151,7 +161,7 @@ def nce_loss(
 @tf_export("nn.sampled_softmax_loss")
 def sampled_softmax_loss(
     weights: Any, biases: Any, labels: Any, inputs: Any, num_sampled: int, num_classes: int, num_true: int = 1,
-    sampled_values: Any = None, remove_accidental_hits: bool = True, seed: Any = None, name: str | None = None,
+    sampled_values: Any = None, remove_accidental_hits: bool = True, seed: object = None, name: str | None = None,
 ) -> Any:  # fmt: skip
     """``tf.nn.sampled_softmax_loss``: of each example."""
     scores, labelled = _scores(

@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import hybridflow as hf
 from hybridflow.compat.adapters.values import TensorShape, as_dtype, convert_to_tensor, extents, operand
-from hybridflow.compat.export import export, tf_export
+from hybridflow.compat.export import TensorLike, export, tf_export
 from hybridflow.compat.facade import Facade
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
@@ -21,6 +21,9 @@ from hybridflow.core.context import now
 from hybridflow.core.tensor import Operators
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.ragged import Ragged
+
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike, DTypeLike
 
 
 @tf_export("UnconnectedGradients")
@@ -50,7 +53,8 @@ def function(
 
 @tf_export("while_loop")
 def while_loop(
-    cond: Any, body: Any, loop_vars: Any, shape_invariants: Any = None, parallel_iterations: int = 10,
+    cond: Callable[..., Any], body: Callable[..., Any], loop_vars: object, shape_invariants: object = None,
+    parallel_iterations: int = 10,
     back_prop: bool = True, swap_memory: bool = False, maximum_iterations: Any = None, name: str | None = None,
 ) -> Any:  # fmt: skip
     """``tf.while_loop``: Python's ints among the variables are int32; ``shape_invariants`` let what is carried grow
@@ -61,14 +65,14 @@ def while_loop(
     return grown(cond, body, start, maximum_iterations)
 
 
-def _as_made(value: Any) -> Any:
+def _as_made(value: object) -> Any:
     """Python's numbers, and extents, in a nested value as the tensors that TensorFlow makes of them."""
     leaves, structure = pytree.flatten(value)
     converted = [convert_to_tensor(x) if isinstance(x, (bool, int, float, Dim)) else x for x in leaves]
     return pytree.unflatten(structure, converted)
 
 
-def _as_results(value: Any) -> Any:
+def _as_results(value: object) -> Any:
     """What a function returns, with the values of variables in their place.  What nothing of it needs is not run."""
     if (trace := now().trace) is not None:
         trace.root.keeps_unread_checks = False
@@ -81,7 +85,7 @@ def _branch(function: Any) -> Any:
     return (lambda: _as_made(function())) if callable(function) else function
 
 
-def grown(cond: Any, body: Any, loop_vars: Any, maximum_iterations: Any = None) -> Any:
+def grown(cond: Callable[..., object], body: Callable[..., Any], loop_vars: Any, maximum_iterations: Any = None) -> Any:
     """A loop that Python runs, whose variables may change their shapes."""
     structure, values, iterations = pytree.flatten(loop_vars)[1], loop_vars, 0
     while maximum_iterations is None or iterations < int(maximum_iterations):
@@ -97,10 +101,10 @@ def grown(cond: Any, body: Any, loop_vars: Any, maximum_iterations: Any = None) 
 
 
 @tf_export("cond")
-def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, name: str | None = None) -> Any:
+def cond(pred: Any, true_fn: object = None, false_fn: object = None, name: str | None = None) -> Any:
     """``tf.cond``; branches may return tensors of unlike shapes."""
 
-    def size(extents: Any) -> Any:
+    def size(extents: Iterable[Any]) -> Any:
         return hf.where(pred, *(hf.asarray(extent, dtypes.int64) for extent in extents))
 
     return _of_any_shapes(lambda functions: hf.cond(pred, *functions), [_branch(true_fn), _branch(false_fn)], size)
@@ -108,7 +112,7 @@ def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, name: str | None 
 
 @tf_export("case")
 def case(
-    pred_fn_pairs: Any, default: Any = None, exclusive: bool = False, strict: bool = False, name: str = "case"
+    pred_fn_pairs: Any, default: object = None, exclusive: bool = False, strict: bool = False, name: str = "case"
 ) -> Any:
     """``tf.case``: without a default the last pair's function takes its place."""
     pairs = list(pred_fn_pairs.items()) if isinstance(pred_fn_pairs, dict) else list(pred_fn_pairs)
@@ -118,7 +122,7 @@ def case(
 
 
 @tf_export("switch_case")
-def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: str = "switch_case") -> Any:
+def switch_case(branch_index: ArrayLike, branch_fns: Any, default: Any = None, name: str = "switch_case") -> Any:
     """``tf.switch_case``."""
     several = isinstance(branch_fns, (list, tuple)) and all(isinstance(branch, tuple) for branch in branch_fns)
     branches = dict(branch_fns) if several else branch_fns
@@ -127,7 +131,7 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: s
     if default is not None:
         functions.append(_branch(default))
 
-    def size(extents: Any) -> Any:
+    def size(extents: Sequence[Any]) -> Any:
         result = hf.asarray(extents[-1] if default is not None else extents[numbers.index(max(numbers))], dtypes.int64)
         for number, extent in zip(numbers, extents):
             result = hf.where(hf.equal(branch_index, number), hf.asarray(extent, dtypes.int64), result)
@@ -182,7 +186,7 @@ def _of_any_shapes(choose: Callable[[Sequence[Any]], Any], branches: Sequence[An
     return choose([fitting(branch) for branch in branches])
 
 
-def _fitted(value: Any, extents: Mapping[int, Any]) -> Any:
+def _fitted(value: TensorLike, extents: Mapping[int, Any]) -> Any:
     """The tensor with these extents, which it has where it counts."""
     for axis, extent in extents.items():
         value = hf.take(operand(value), hf.arange(extent), axis=axis)
@@ -191,8 +195,9 @@ def _fitted(value: Any, extents: Mapping[int, Any]) -> Any:
 
 @tf_export("map_fn")
 def map_fn(
-    fn: Any, elems: Any, dtype: Any = None, parallel_iterations: Any = None, back_prop: bool = True,
-    swap_memory: bool = False, infer_shape: bool = True, name: str | None = None, fn_output_signature: Any = None,
+    fn: Callable[[Any], Any], elems: Any, dtype: DTypeLike | None = None, parallel_iterations: object = None,
+    back_prop: bool = True,
+    swap_memory: bool = False, infer_shape: bool = True, name: str | None = None, fn_output_signature: object = None,
 ) -> Any:  # fmt: skip
     """``tf.map_fn``; the dtype of what the function returns is checked where one is given."""
     if isinstance(elems, Ragged):
@@ -210,7 +215,7 @@ def map_fn(
     return result
 
 
-def _walked(elems: Any) -> Any:
+def _walked(elems: object) -> Any:
     """What is walked over: a list of numbers is a tensor, one of tensors several."""
     if isinstance(elems, list) and elems and not isinstance(elems[0], Operators):
         return convert_to_tensor(elems)
@@ -219,20 +224,22 @@ def _walked(elems: Any) -> Any:
 
 @tf_export("scan")
 def scan(
-    fn: Any, elems: Any, initializer: Any = None, parallel_iterations: int = 10, back_prop: bool = True,
+    fn: Callable[[Any, Any], Any], elems: object, initializer: Any = None, parallel_iterations: int = 10,
+    back_prop: bool = True,
     swap_memory: bool = False, infer_shape: bool = True, reverse: bool = False, name: str | None = None,
 ) -> Any:  # fmt: skip
     """``tf.scan``."""
     return hf.scan(fn, _walked(elems), _start(initializer), reverse)
 
 
-def _start(initializer: Any) -> Any:
+def _start(initializer: object) -> Any:
     return None if initializer is None else hf.tree.map(operand, initializer)
 
 
 @tf_export("foldl")
 def foldl(
-    fn: Any, elems: Any, initializer: Any = None, parallel_iterations: int = 10, back_prop: bool = True,
+    fn: Callable[[Any, Any], Any], elems: object, initializer: Any = None, parallel_iterations: int = 10,
+    back_prop: bool = True,
     swap_memory: bool = False, name: str | None = None,
 ) -> Any:  # fmt: skip
     """``tf.foldl``."""
@@ -241,7 +248,8 @@ def foldl(
 
 @tf_export("foldr")
 def foldr(
-    fn: Any, elems: Any, initializer: Any = None, parallel_iterations: int = 10, back_prop: bool = True,
+    fn: Callable[[Any, Any], Any], elems: object, initializer: Any = None, parallel_iterations: int = 10,
+    back_prop: bool = True,
     swap_memory: bool = False, name: str | None = None,
 ) -> Any:  # fmt: skip
     """``tf.foldr``."""
@@ -250,7 +258,11 @@ def foldr(
 
 @tf_export("vectorized_map")
 def vectorized_map(
-    fn: Any, elems: Any, fallback_to_while_loop: bool = True, warn: bool = True, name: str | None = None
+    fn: Callable[[Any], Any],
+    elems: Any,
+    fallback_to_while_loop: bool = True,
+    warn: bool = True,
+    name: str | None = None,
 ) -> Any:
     """``tf.vectorized_map``; of texts one by one."""
     if any(isinstance(x, hf.strings.StringTensor) for x in pytree.flatten(hf.tree.map(operand, elems))[0]):
@@ -283,7 +295,7 @@ class _ReadOnce(_TensorArray):
         result._read = self._read
         return result
 
-    def write(self, index: Any, value: Any, name: str | None = None) -> Any:
+    def write(self, index: Any, value: object, name: str | None = None) -> Any:
         """The array with an element at an index."""
         result: Any = super().write(index, value)
         if result._read and not inside_function():
@@ -319,8 +331,8 @@ class _ReadOnce(_TensorArray):
 
 
 def _tensor_array(
-    dtype: Any, size: Any = None, dynamic_size: bool | None = None, clear_after_read: Any = None,
-    tensor_array_name: Any = None, handle: Any = None, flow: Any = None, infer_shape: bool = True,
+    dtype: DTypeLike, size: object = None, dynamic_size: bool | None = None, clear_after_read: object = None,
+    tensor_array_name: object = None, handle: object = None, flow: object = None, infer_shape: bool = True,
     element_shape: Any = None, colocate_with_first_write_call: bool = True, name: str | None = None,
 ) -> Any:  # fmt: skip
     """``tf.TensorArray``."""
@@ -365,7 +377,7 @@ class Module(hf.Module):
 class name_scope:
     """``tf.name_scope``: a block that changes nothing, since names mean nothing here."""
 
-    def __init__(self, name: str = "", *args: Any, **kwargs: Any) -> None:
+    def __init__(self, name: str = "", *args: object, **kwargs: object) -> None:
         self.name = name
 
     def __enter__(self) -> str:
@@ -379,12 +391,12 @@ class name_scope:
 class control_dependencies(name_scope):
     """``tf.control_dependencies``: what is in the block runs after what is before it, as everything does here."""
 
-    def __init__(self, control_inputs: Any = None) -> None:
+    def __init__(self, control_inputs: object = None) -> None:
         super().__init__()
 
 
 @tf_export("group")
-def group(*inputs: Any, **kwargs: Any) -> None:
+def group(*inputs: object, **kwargs: object) -> None:
     """``tf.group``: nothing is left to do for what ran."""
 
 
@@ -394,7 +406,7 @@ def no_op(name: str | None = None) -> None:
 
 
 @tf_export("RegisterGradient")
-def as_it_is(*args: Any, **kwargs: Any) -> Any:
+def as_it_is(*args: Any, **kwargs: object) -> Any:
     """A decorator, with arguments or without, that changes nothing."""
     if len(args) == 1 and callable(args[0]) and not kwargs:
         return args[0]
@@ -402,7 +414,7 @@ def as_it_is(*args: Any, **kwargs: Any) -> Any:
 
 
 @tf_export("autograph.experimental.do_not_convert")
-def do_not_convert(func: Any = None) -> Any:
+def do_not_convert(func: object = None) -> Any:
     """``tf.autograph.experimental.do_not_convert``: statements that need no conversion mean what they did."""
     return as_it_is if func is None else func
 
@@ -439,7 +451,7 @@ def do_not_convert(func: Any = None) -> Any:
     "keras.config.enable_traceback_filtering",
     "keras.config.disable_traceback_filtering",
 )
-def nothing(*args: Any, **kwargs: Any) -> None:
+def nothing(*args: object, **kwargs: object) -> None:
     """A setting that means nothing here."""
 
 
@@ -458,38 +470,40 @@ def inside_function() -> bool:
 
 
 @tf_export("nest.map_structure")
-def foreach(function: Any, *structures: Any, **options: Any) -> Any:
+def foreach(function: Callable[..., Any], *structures: Any, **options: object) -> Any:
     """``tf.nest.map_structure``."""
     return hf.tree.map(function, *structures)
 
 
 @tf_export("nest.flatten")
-def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
+def flatten(structure: object, expand_composites: bool = False) -> list[Any]:
     """``tf.nest.flatten``."""
     return hf.tree.leaves(structure)
 
 
 @tf_export("nest.pack_sequence_as")
-def pack_sequence_as(structure: Any, flat_sequence: Any, expand_composites: bool = False) -> Any:
+def pack_sequence_as(structure: object, flat_sequence: object, expand_composites: bool = False) -> Any:
     """``tf.nest.pack_sequence_as``."""
     return hf.tree.unflatten(hf.tree.structure(structure), flat_sequence)
 
 
 @tf_export("nest.is_nested")
-def is_nested(structure: Any) -> bool:
+def is_nested(structure: object) -> bool:
     """``tf.nest.is_nested``."""
     return isinstance(structure, (list, tuple, dict))
 
 
 @tf_export("nest.assert_same_structure")
-def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expand_composites: bool = False) -> None:
+def assert_same_structure(
+    nest1: object, nest2: object, check_types: bool = True, expand_composites: bool = False
+) -> None:
     """``tf.nest.assert_same_structure``.  Raises ArgumentError where they differ."""
     if hf.tree.structure(nest1) != hf.tree.structure(nest2):
         raise ArgumentError("nest", f"{hf.tree.structure(nest1)} and {hf.tree.structure(nest2)} differ.")
 
 
 @tf_export("custom_gradient")
-def custom_gradient(f: Any) -> Any:
+def custom_gradient(f: Callable[..., Any]) -> Any:
     """``tf.custom_gradient``: of an argument that is a variable, the function is given the value."""
     inner = hf.custom_gradient(f)
 
@@ -501,12 +515,12 @@ def custom_gradient(f: Any) -> Any:
     return call
 
 
-def _value_of(x: Any) -> Any:
+def _value_of(x: object) -> Any:
     return x.read_value() if isinstance(x, hf.Variable) else x
 
 
 @tf_export("grad_pass_through")
-def grad_pass_through(f: Any) -> Any:
+def grad_pass_through(f: Callable[..., object]) -> Any:
     """``tf.grad_pass_through``: ``f(x)``, with the derivative of x."""
 
     def passed(*args: Any, **kwargs: Any) -> Any:
@@ -520,7 +534,7 @@ def grad_pass_through(f: Any) -> Any:
 
 
 @tf_export("debugging.assert_integer")
-def assert_integer(x: Any, message: str | None = None, name: str | None = None) -> None:
+def assert_integer(x: TensorLike, message: str | None = None, name: str | None = None) -> None:
     """``tf.debugging.assert_integer``.  Raises ArgumentError where the tensor is of another dtype."""
     if not dtypes.is_integer(operand(x).dtype):
         raise ArgumentError("assert_integer", f"{message or ''} the tensor is {operand(x).type}.".strip())
@@ -549,19 +563,19 @@ def print_(*inputs: Any, **options: Any) -> None:
     hf.print(*inputs, **options)
 
 
-def _is_one_text(x: Any) -> bool:
+def _is_one_text(x: object) -> bool:
     return isinstance(x, hf.strings.StringTensor) and not x.ndim
 
 
 @tf_export("debugging.assert_proper_iterable")
-def assert_proper_iterable(values: Any) -> None:
+def assert_proper_iterable(values: TensorLike) -> None:
     """``tf.debugging.assert_proper_iterable``.  Raises TypeError for tensors, arrays, texts and what is none."""
     if isinstance(values, (Operators, np.ndarray, bytes, str)) or not hasattr(values, "__iter__"):
         raise TypeError(f"{type(values).__name__} is no list or the like")
 
 
 @tf_export("debugging.assert_same_float_dtype")
-def assert_same_float_dtype(tensors: Any = None, dtype: Any = None) -> Any:
+def assert_same_float_dtype(tensors: Iterable[Any] | None = None, dtype: Any = None) -> Any:
     """``tf.debugging.assert_same_float_dtype``: the dtype that all have.  Raises ArgumentError where they differ."""
     kinds = {operand(x).dtype for x in tensors or ()} | ({as_dtype(dtype).dtype} if dtype is not None else set())
     if len(kinds) > 1 or not all(map(dtypes.is_float, kinds)):
@@ -576,7 +590,7 @@ def is_numeric_tensor(tensor: Any) -> bool:
 
 
 @tf_export("test.compute_gradient")
-def compute_gradient(f: Any, x: Any, delta: float | None = None) -> tuple[list[Any], list[Any]]:
+def compute_gradient(f: Callable[..., Any], x: Any, delta: float | None = None) -> tuple[list[Any], list[Any]]:
     """``tf.test.compute_gradient``: the Jacobian by the tape, and by differences, for each argument."""
     points = [operand(one) for one in x]
     exact, near = [], []

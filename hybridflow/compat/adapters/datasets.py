@@ -180,7 +180,7 @@ def _texts(
 @tf_export("keras.datasets.imdb.load_data")
 def imdb(
     path: str = "imdb.npz", num_words: int | None = None, skip_top: int = 0, maxlen: int | None = None,
-    seed: int = 113, start_char: int | None = 1, oov_char: int | None = 2, index_from: int = 3, **kwargs: Any,
+    seed: int = 113, start_char: int | None = 1, oov_char: int | None = 2, index_from: int = 3, **kwargs: object,
 ) -> Split:  # fmt: skip
     """``tf.keras.datasets.imdb.load_data``."""
     return _texts(path, num_words, skip_top, maxlen, seed, start_char, oov_char, index_from, None)

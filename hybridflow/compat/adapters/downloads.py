@@ -24,7 +24,7 @@ _SUFFIXES = (".tar.gz", ".tar.bz2", ".tar.xz", ".tgz", ".tbz", ".tar", ".zip")
 def get_file(
     fname: Any = None, origin: str | None = None, untar: bool = False, md5_hash: str | None = None,
     file_hash: str | None = None, cache_subdir: str = "datasets", hash_algorithm: str = "auto", extract: bool = False,
-    archive_format: Any = "auto", cache_dir: Any = None, force_download: bool = False,
+    archive_format: object = "auto", cache_dir: Any = None, force_download: bool = False,
 ) -> str:  # fmt: skip
     """``tf.keras.utils.get_file``: the path of what ``origin`` names, brought once; with ``extract`` or ``untar`` that
     of the folder with what is in it.

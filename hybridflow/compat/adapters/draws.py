@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hybridflow as hf
 from hybridflow.compat.adapters import streams
 from hybridflow.compat.adapters.values import axes, extents, operand
-from hybridflow.compat.export import tf_export
+from hybridflow.compat.export import TensorLike, tf_export
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.context import suspended
 from hybridflow.errors import ArgumentError
 
-_generator: Any = None  # the global one, once it is asked for
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike, DTypeLike
+
+
+_generator: object = None  # the global one, once it is asked for
 _streams: dict[int, Any] = {}  # of ops that were given a seed, since the global one was set
 
 
@@ -38,7 +42,7 @@ def set_seed(seed: int) -> None:
 
 @tf_export("random.normal")
 def normal(
-    shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, seed: Any = None,
+    shape: object, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, seed: object = None,
     name: str | None = None,
 ) -> Any:  # fmt: skip
     """``tf.random.normal``."""
@@ -47,7 +51,7 @@ def normal(
 
 @tf_export("random.truncated_normal")
 def truncated_normal(
-    shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, seed: Any = None,
+    shape: object, mean: Any = 0.0, stddev: TensorLike = 1.0, dtype: DTypeLike = dtypes.float32, seed: object = None,
     name: str | None = None,
 ) -> Any:  # fmt: skip
     """``tf.random.truncated_normal``."""
@@ -70,7 +74,12 @@ def uniform(
 
 @tf_export("random.gamma", "keras.random.gamma")
 def gamma(
-    shape: Any, alpha: Any, beta: Any = None, dtype: Any = dtypes.float32, seed: Any = None, name: str | None = None
+    shape: Any,
+    alpha: Any,
+    beta: Any = None,
+    dtype: DTypeLike | None = dtypes.float32,
+    seed: Any = None,
+    name: str | None = None,
 ) -> Any:
     """``tf.random.gamma``: ``shape`` draws of each pair of parameters."""
     a, b = hf.broadcast_arrays(hf.asarray(alpha, dtype), hf.asarray(1.0 if beta is None else beta, dtype))
@@ -78,7 +87,7 @@ def gamma(
 
 
 @tf_export("random.poisson")
-def poisson(shape: Any, lam: Any, dtype: Any = dtypes.float32, seed: Any = None, name: str | None = None) -> Any:
+def poisson(shape: object, lam: Any, dtype: Any = dtypes.float32, seed: object = None, name: str | None = None) -> Any:
     """``tf.random.poisson``: ``shape`` draws of each rate."""
     rate = hf.asarray(lam, dtypes.float32)
     draws = generator_of(seed).poisson((*extents(axes(shape)), *rate.shape), rate)
@@ -87,7 +96,7 @@ def poisson(shape: Any, lam: Any, dtype: Any = dtypes.float32, seed: Any = None,
 
 @tf_export("random.categorical")
 def categorical(
-    logits: Any, num_samples: int, dtype: Any = dtypes.int64, seed: Any = None, name: str | None = None
+    logits: TensorLike, num_samples: int, dtype: DTypeLike = dtypes.int64, seed: object = None, name: str | None = None
 ) -> Any:
     """``tf.random.categorical``: ``num_samples`` for each row."""
     scores = operand(logits)
@@ -96,7 +105,7 @@ def categorical(
 
 
 @tf_export("random.shuffle")
-def shuffle(value: Any, seed: Any = None, name: str | None = None) -> Any:
+def shuffle(value: TensorLike, seed: object = None, name: str | None = None) -> Any:
     """``tf.random.shuffle``: along the first axis."""
     x = operand(value)
     return hf.take(x, generator_of(seed).permutation(x.shape[0]), axis=0)
@@ -105,7 +114,7 @@ def shuffle(value: Any, seed: Any = None, name: str | None = None) -> Any:
 @tf_export("random.stateless_uniform")
 def stateless_uniform(
     shape: Any, seed: Any, minval: Any = 0, maxval: Any = None, dtype: Any = dtypes.float32,
-    name: str | None = None, alg: Any = None,
+    name: str | None = None, alg: int | None = None,
 ) -> Any:  # fmt: skip
     """``tf.random.stateless_uniform``."""
     stage = "random.stateless_uniform"
@@ -115,8 +124,8 @@ def stateless_uniform(
 
 @tf_export("random.stateless_normal")
 def stateless_normal(
-    shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32,
-    name: str | None = None, alg: Any = None,
+    shape: Any, seed: ArrayLike, mean: ArrayLike = 0.0, stddev: ArrayLike = 1.0, dtype: object = dtypes.float32,
+    name: str | None = None, alg: int | None = None,
 ) -> Any:  # fmt: skip
     """``tf.random.stateless_normal``."""
     stage = "random.stateless_normal"
@@ -127,8 +136,8 @@ def stateless_normal(
 
 @tf_export("random.stateless_truncated_normal")
 def stateless_truncated_normal(
-    shape: Any, seed: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32,
-    name: str | None = None, alg: Any = None,
+    shape: Any, seed: ArrayLike, mean: ArrayLike = 0.0, stddev: ArrayLike = 1.0, dtype: object = dtypes.float32,
+    name: str | None = None, alg: int | None = None,
 ) -> Any:  # fmt: skip
     """``tf.random.stateless_truncated_normal``."""
     stage = "random.stateless_truncated_normal"
@@ -146,44 +155,52 @@ def stateless_categorical(
 
 
 @tf_export("random.experimental.stateless_shuffle")
-def stateless_shuffle(value: Any, seed: Any, alg: Any = None, name: str | None = None) -> Any:
+def stateless_shuffle(value: Any, seed: Any, alg: object = None, name: str | None = None) -> Any:
     """``tf.random.experimental.stateless_shuffle``."""
     return hf.random.stateless_shuffle(operand(value), seed)
 
 
 @tf_export("keras.random.normal")
-def keras_normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None, seed: Any = None) -> Any:
+def keras_normal(
+    shape: Any, mean: ArrayLike = 0.0, stddev: ArrayLike = 1.0, dtype: object = None, seed: Any = None
+) -> Any:
     """``keras.random.normal``."""
     return stateless_normal(shape, streams.keras_seed(seed), mean, stddev, dtype or dtypes.float32)
 
 
 @tf_export("keras.random.truncated_normal")
-def keras_truncated_normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = None, seed: Any = None) -> Any:
+def keras_truncated_normal(
+    shape: Any, mean: ArrayLike = 0.0, stddev: ArrayLike = 1.0, dtype: object = None, seed: Any = None
+) -> Any:
     """``keras.random.truncated_normal``."""
     return stateless_truncated_normal(shape, streams.keras_seed(seed), mean, stddev, dtype or dtypes.float32)
 
 
 @tf_export("keras.random.uniform")
-def keras_uniform(shape: Any, minval: Any = 0.0, maxval: Any = 1.0, dtype: Any = None, seed: Any = None) -> Any:
+def keras_uniform(
+    shape: Any, minval: ArrayLike = 0.0, maxval: ArrayLike | None = 1.0, dtype: object = None, seed: Any = None
+) -> Any:
     """``keras.random.uniform``."""
     return stateless_uniform(shape, streams.keras_seed(seed), minval, maxval, dtype or dtypes.float32)
 
 
 @tf_export("keras.random.categorical")
-def keras_categorical(logits: Any, num_samples: int, dtype: Any = dtypes.int32, seed: Any = None) -> Any:
+def keras_categorical(
+    logits: TensorLike, num_samples: int, dtype: DTypeLike = dtypes.int32, seed: object = None
+) -> Any:
     """``keras.random.categorical``."""
     return stateless_categorical(logits, num_samples, streams.keras_seed(seed), dtype)
 
 
 @tf_export("keras.random.randint")
-def keras_randint(shape: Any, minval: Any, maxval: Any, dtype: Any = dtypes.int32, seed: Any = None) -> Any:
+def keras_randint(shape: Any, minval: object, maxval: object, dtype: Any = dtypes.int32, seed: Any = None) -> Any:
     """``keras.random.randint``."""
     wide = dtype if str(dtype) == "int32" else dtypes.int64
     return hf.astype(stateless_uniform(shape, streams.keras_seed(seed), minval, maxval, wide), dtype)
 
 
 @tf_export("keras.random.shuffle")
-def keras_shuffle(x: Any, axis: int = 0, seed: Any = None) -> Any:
+def keras_shuffle(x: TensorLike, axis: int = 0, seed: object = None) -> Any:
     """``keras.random.shuffle``."""
     value = operand(x)
     order = hf.argsort(stateless_uniform((value.shape[axis],), streams.keras_seed(seed)))
@@ -198,7 +215,7 @@ def keras_dropout(inputs: Any, rate: Any, noise_shape: Any = None, seed: Any = N
 
 @tf_export("nn.experimental.stateless_dropout")
 def stateless_dropout(
-    x: Any, rate: Any, seed: Any, rng_alg: Any = None, noise_shape: Any = None, name: str | None = None
+    x: TensorLike, rate: Any, seed: Any, rng_alg: int | None = None, noise_shape: Any = None, name: str | None = None
 ) -> Any:
     """``tf.nn.experimental.stateless_dropout``: what is dropped follows from the seed."""
     value = operand(x)
@@ -219,7 +236,7 @@ class Algorithm(enum.Enum):
 
 
 @tf_export("random.set_global_generator", "random.experimental.set_global_generator")
-def set_global_generator(generator: Any) -> None:
+def set_global_generator(generator: object) -> None:
     """``tf.random.set_global_generator``: the global one goes on where this one is."""
     global _generator
     _generator = generator
@@ -235,14 +252,14 @@ def get_global_generator() -> Any:
 
 
 @tf_export("random.create_rng_state", "random.experimental.create_rng_state")
-def create_rng_state(seed: Any, alg: Any = None) -> Any:
+def create_rng_state(seed: object, alg: object = None) -> Any:
     """``tf.random.create_rng_state``: what ``Generator.from_state`` takes."""
     return streams.Generator.from_seed(seed, alg).state.value()
 
 
 @tf_export("random.stateless_gamma")
 def stateless_gamma(
-    shape: Any, seed: Any, alpha: Any, beta: Any = None, dtype: Any = dtypes.float32, name: str | None = None
+    shape: Any, seed: Any, alpha: Any, beta: Any = None, dtype: DTypeLike = dtypes.float32, name: str | None = None
 ) -> Any:
     """``tf.random.stateless_gamma``."""
     sizes = extents(axes(shape))
@@ -251,14 +268,21 @@ def stateless_gamma(
 
 
 @tf_export("random.stateless_poisson")
-def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: Any = dtypes.int32, name: str | None = None) -> Any:
+def stateless_poisson(
+    shape: Any, seed: ArrayLike, lam: TensorLike, dtype: DTypeLike = dtypes.int32, name: str | None = None
+) -> Any:
     """``tf.random.stateless_poisson``."""
     return hf.astype(hf.random.stateless_poisson(extents(axes(shape)), seed, operand(lam)), dtype)
 
 
 @tf_export("random.stateless_binomial")
 def stateless_binomial(
-    shape: Any, seed: Any, counts: Any, probs: Any, output_dtype: Any = dtypes.int32, name: str | None = None
+    shape: Any,
+    seed: ArrayLike,
+    counts: TensorLike,
+    probs: TensorLike,
+    output_dtype: DTypeLike = dtypes.int32,
+    name: str | None = None,
 ) -> Any:
     """``tf.random.stateless_binomial``."""
     draws = hf.random.stateless_binomial(extents(axes(shape)), seed, operand(counts), operand(probs))

@@ -12,8 +12,8 @@ import inspect
 import sys
 import types
 import typing
-from collections.abc import Callable, Mapping
-from typing import Any, Union
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 
@@ -21,13 +21,17 @@ import hybridflow as hf
 from hybridflow.compat import export
 from hybridflow.compat.adapters.rows import BINARY, UNARY, function_named
 from hybridflow.compat.adapters.values import TensorShape, TensorSpec, as_dtype, convert_to_tensor
-from hybridflow.compat.export import tf_export
+from hybridflow.compat.export import TensorLike, tf_export
 from hybridflow.core import pytree
 from hybridflow.core.shape import Shape
 from hybridflow.core.tensor import Operators, Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, HybridflowError
 from hybridflow.ragged import Ragged
+
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike
+
 
 _building: set[int] = set()  # instances whose own ``__init__`` runs
 _RESERVED = ("self", "Spec", "_type_spec", "_tf_extension_type_fields")
@@ -50,11 +54,11 @@ class _SpecOf:
             values = _bind_fields(self.value_type, names, args, kwargs)
         return _instantiate(self.value_type, values)
 
-    def from_value(self, value: Any) -> Any:
+    def from_value(self, value: ArrayLike) -> Any:
         """The spec of an instance."""
         return type_spec_from_value(value)
 
-    def __instancecheck__(self, instance: Any) -> bool:
+    def __instancecheck__(self, instance: object) -> bool:
         return isinstance(instance, self.value_type) and any(
             isinstance(x, hf.TensorSpec) for x in pytree.flatten(instance)[0]
         )
@@ -69,7 +73,7 @@ def _names(kind: type) -> tuple[str, ...]:
 
 def _instantiate(kind: type, values: Mapping[str, Any]) -> Any:
     """An instance as it stands, of fields that have their types."""
-    result: Any = object.__new__(kind)
+    result: object = object.__new__(kind)
     for name, value in values.items():
         object.__setattr__(result, name, value)
     return result
@@ -103,7 +107,7 @@ def _default(kind: type, name: str) -> Any:
 class ExtensionType:
     """``tf.experimental.ExtensionType``: a subclass's annotations are its fields, which are converted and checked."""
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         annotations = inspect.get_annotations(cls)
         for name in annotations:
@@ -121,7 +125,7 @@ class ExtensionType:
         if "__init__" in cls.__dict__:
             cls.__init__ = _wrap_init(cls.__dict__["__init__"])  # type: ignore[method-assign]
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         if type(self) is ExtensionType or type(self) is BatchableExtensionType:
             raise TypeError(f"{type(self).__name__} is a class to inherit from.")
         for name, value in _bind_fields(type(self), _names(type(self)), args, kwargs).items():
@@ -132,7 +136,7 @@ class ExtensionType:
     def __validate__(self) -> None:
         """Check the fields: called when all of them are set."""
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if id(self) not in _building or name not in _names(type(self)):
             raise AttributeError(f"Cannot mutate attribute `{name}` outside the custom constructor of ExtensionType.")
         object.__setattr__(self, name, value)
@@ -154,7 +158,7 @@ class ExtensionType:
                 return hf.asarray(False)
         return hf.asarray(result)
 
-    def __ne__(self, other: Any) -> Any:
+    def __ne__(self, other: object) -> Any:
         equal = self == other
         return hf.logical_not(equal) if isinstance(equal, Operators) else not equal
 
@@ -206,7 +210,7 @@ def _wrap_init(init: Callable[..., None]) -> Callable[..., None]:
 
 def _finish(value: Any) -> None:
     """Convert all fields to their types, and validate."""
-    kind: Any = type(value)
+    kind: object = type(value)
     for name, hint in _hints(kind).items():
         object.__setattr__(value, name, _convert(getattr(value, name), hint, name))
     value.__validate__()
@@ -262,16 +266,16 @@ def _convert(value: Any, hint: Any, path: str) -> Any:
     return value
 
 
-def _means(hint: Any, kind: type) -> bool:
+def _means(hint: object, kind: type) -> bool:
     """Whether an annotation is a class, or stands for it."""
     return hint is kind or getattr(hint, "_kind", None) is kind
 
 
-def _type_error(path: str, wanted: str, value: Any) -> TypeError:
+def _type_error(path: str, wanted: str, value: object) -> TypeError:
     return TypeError(f"{path}: expected a {wanted}, got {type(value).__name__!r}")
 
 
-def _convert_tensor(value: Any, path: str) -> Any:
+def _convert_tensor(value: TensorLike, path: str) -> Any:
     if isinstance(value, (Operators, hf.TensorSpec)) and not isinstance(value, Variable):
         return value
     if value is None or isinstance(value, (ExtensionType, Ragged)):
@@ -284,7 +288,7 @@ def _convert_tensor(value: Any, path: str) -> Any:
         raise _type_error(path, "Tensor", value) from error
 
 
-def _convert_union(value: Any, parameters: tuple[Any, ...], path: str) -> Any:
+def _convert_union(value: TensorLike, parameters: tuple[Any, ...], path: str) -> Any:
     for hint in parameters:
         if matches(value, hint):
             return value
@@ -296,7 +300,7 @@ def _convert_union(value: Any, parameters: tuple[Any, ...], path: str) -> Any:
     raise _type_error(path, " or ".join(getattr(p, "__name__", repr(p)) for p in parameters), value)
 
 
-def _convert_tuple(value: Any, parameters: tuple[Any, ...], path: str) -> Any:
+def _convert_tuple(value: object, parameters: tuple[Any, ...], path: str) -> Any:
     if not isinstance(value, (list, tuple)):
         raise _type_error(path, "tuple", value)
     if len(parameters) == 2 and parameters[1] is Ellipsis:
@@ -307,7 +311,7 @@ def _convert_tuple(value: Any, parameters: tuple[Any, ...], path: str) -> Any:
 
 
 @tf_export("type_spec_from_value")
-def type_spec_from_value(value: Any) -> Any:
+def type_spec_from_value(value: ArrayLike) -> Any:
     """``tf.type_spec_from_value``: the spec of a tensor, or of what is made of tensors."""
     if isinstance(value, Operators):
         return TensorSpec(tuple(value.shape), value.dtype)
@@ -323,7 +327,7 @@ def type_spec_from_value(value: Any) -> Any:
 # ---- functions that answer to such classes
 
 
-def matches(value: Any, hint: Any) -> bool:
+def matches(value: object, hint: Any) -> bool:
     """Whether an argument has the type of an annotation, as it stands."""
     origin, parameters = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
@@ -359,7 +363,7 @@ def _handlers_of(function: Callable[..., Any]) -> list[tuple[Callable[..., Any],
     return handlers
 
 
-def _wrap_with_handlers(function: Callable[..., Any], handlers: Any) -> Callable[..., Any]:
+def _wrap_with_handlers(function: Callable[..., Any], handlers: Iterable[Any]) -> Callable[..., Any]:
     """A function that leaves arguments to the first handler that takes them."""
 
     @functools.wraps(function)
@@ -411,7 +415,7 @@ def _annotations(handler: Callable[..., Any]) -> dict[str, Any]:
         return dict(handler.__annotations__)
 
 
-def _holds_extension(value: Any) -> bool:
+def _holds_extension(value: object) -> bool:
     if isinstance(value, (list, tuple)):
         return any(_holds_extension(one) for one in value)
     return isinstance(value, ExtensionType)
@@ -442,7 +446,7 @@ def _handler_of_operands(handler: Callable[..., Any], function: Callable[..., An
     """A handler as a function of what the public one takes: it gets that one, and the operands."""
 
     @functools.wraps(handler)
-    def answer(*args: Any, **kwargs: Any) -> Any:
+    def answer(*args: object, **kwargs: object) -> Any:
         names = list(inspect.signature(function).parameters)[:count]
         operands = [args[k] if k < len(args) else kwargs[names[k]] for k in range(count)]
         others = {k: v for k, v in kwargs.items() if k not in names}
@@ -452,13 +456,13 @@ def _handler_of_operands(handler: Callable[..., Any], function: Callable[..., An
 
 
 @tf_export("experimental.dispatch_for_unary_elementwise_apis")
-def dispatch_for_unary_elementwise_apis(x_type: Any) -> Callable[..., Any]:
+def dispatch_for_unary_elementwise_apis(x_type: object) -> Callable[..., Any]:
     """``tf.experimental.dispatch_for_unary_elementwise_apis``."""
     return _dispatch_elementwise(UNARY, (x_type,))
 
 
 @tf_export("experimental.dispatch_for_binary_elementwise_apis")
-def dispatch_for_binary_elementwise_apis(x_type: Any, y_type: Any) -> Callable[..., Any]:
+def dispatch_for_binary_elementwise_apis(x_type: object, y_type: object) -> Callable[..., Any]:
     """``tf.experimental.dispatch_for_binary_elementwise_apis``."""
     return _dispatch_elementwise(BINARY, (x_type, y_type))
 

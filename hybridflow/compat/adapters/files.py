@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from hybridflow.compat.adapters.values import (
     as_texts,
     convert_to_tensor,
 )
-from hybridflow.compat.export import export, tf_export
+from hybridflow.compat.export import TensorLike, export, tf_export
 from hybridflow.compat.facade import Facade
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.core import pytree
@@ -35,8 +35,11 @@ from hybridflow.saved.loading import Loaded
 from hybridflow.saved.saving import DEFAULT, functions_of, in_folder
 from hybridflow.strings.host import of_each, step
 
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import DTypeLike
 
-def _of_lists(tensors: Any) -> Any:
+
+def _of_lists(tensors: object) -> Any:
     """A list of numbers is a tensor, as TensorFlow makes one; tuples and dicts are structures."""
     if isinstance(tensors, dict):
         return {key: _of_lists(value) for key, value in tensors.items()}
@@ -59,7 +62,7 @@ class Optional:
         self._flag = hf.asarray(bool(values)) if flag is None else flag
 
     @staticmethod
-    def from_value(value: Any) -> Optional:
+    def from_value(value: TensorLike) -> Optional:
         """One that has that element."""
         components = _of_lists(value)
         return Optional(hf.tree.map(TensorSpec.from_tensor, components), (components,))
@@ -143,16 +146,16 @@ class Dataset(hf.data.Dataset):
         return result
 
     @classmethod
-    def from_tensor_slices(cls, tensors: Any, name: str | None = None) -> Any:
+    def from_tensor_slices(cls, tensors: object, name: str | None = None) -> Any:
         return super().from_tensor_slices(_of_lists(tensors))
 
     @classmethod
-    def from_tensors(cls, tensors: Any, name: str | None = None) -> Any:
+    def from_tensors(cls, tensors: object, name: str | None = None) -> Any:
         return super().from_tensors(_of_lists(tensors))
 
     @classmethod
     def from_generator(
-        cls, generator: Any, output_types: Any = None, output_shapes: Any = None, args: Any = None,
+        cls, generator: Any, output_types: Any = None, output_shapes: Any = None, args: Sequence[Any] | None = None,
         output_signature: Any = None, name: str | None = None,
     ) -> Any:  # fmt: skip
         """What ``generator(*args)`` gives.  ``output_types`` without shapes are what elements are converted to."""
@@ -181,7 +184,7 @@ class Dataset(hf.data.Dataset):
     def reduce(self, initial_state: Any, reduce_func: Any, name: str | None = None) -> Any:
         return super().reduce(_of_lists(initial_state), reduce_func)
 
-    def scan(self, initial_state: Any, scan_func: Any, name: str | None = None) -> Any:
+    def scan(self, initial_state: Any, scan_func: Callable[..., Any], name: str | None = None) -> Any:
         return super().scan(_of_lists(initial_state), scan_func)
 
     def map(self, map_func: Any, *args: Any, **kwargs: Any) -> Any:
@@ -199,12 +202,12 @@ def _with_texts(kind: type, base: type) -> None:
 _with_texts(Dataset, hf.data.Dataset)
 
 
-def _components(function: Callable[..., Any], *args: Any) -> Any:
+def _components(function: Callable[..., Any], *args: object) -> Any:
     outcome = function(*args)
     return as_texts(tuple(outcome) if type(outcome) is list else outcome)
 
 
-def paths_of(filenames: Any) -> Any:
+def paths_of(filenames: object) -> Any:
     """Names of files, which may be a tensor of texts or a dataset of such."""
     if isinstance(filenames, hf.strings.StringTensor):
         return path_of(filenames) if not filenames.ndim else [text.decode() for text in filenames.texts.ravel()]
@@ -215,7 +218,7 @@ def paths_of(filenames: Any) -> Any:
     return filenames
 
 
-def path_of(filename: Any) -> Any:
+def path_of(filename: object) -> Any:
     """A path, of which programs of TensorFlow give a tensor of a text, too."""
     return filename.numpy().decode() if isinstance(filename, hf.strings.StringTensor) else filename
 
@@ -249,7 +252,7 @@ class FixedLengthRecordDataset(hf.data.FixedLengthRecordDataset, Dataset):
 
 @tf_export("keras.utils.timeseries_dataset_from_array", "keras.preprocessing.timeseries_dataset_from_array")
 def timeseries_dataset_from_array(
-    data: Any, targets: Any, sequence_length: int, sequence_stride: int = 1, sampling_rate: int = 1,
+    data: TensorLike, targets: TensorLike, sequence_length: int, sequence_stride: int = 1, sampling_rate: int = 1,
     batch_size: int | None = 128, shuffle: bool = False, seed: int | None = None, start_index: int | None = None,
     end_index: int | None = None,
 ) -> Any:  # fmt: skip
@@ -286,7 +289,7 @@ def cardinality(dataset: Any) -> Any:
 def _applied(method: str) -> Callable[..., Any]:
     """A function whose result ``Dataset.apply`` takes, of a method with the same arguments."""
 
-    def transformation(*args: Any, **kwargs: Any) -> Callable[[Any], Any]:
+    def transformation(*args: object, **kwargs: object) -> Callable[[Any], Any]:
         return lambda dataset: getattr(dataset, method)(*args, **kwargs)
 
     transformation.__name__ = transformation.__qualname__ = method
@@ -308,13 +311,13 @@ unique = _applied("unique")
 
 
 @tf_export("data.experimental.prefetch_to_device")
-def prefetch_to_device(device: Any, buffer_size: int | None = None) -> Callable[[Any], Any]:
+def prefetch_to_device(device: str, buffer_size: int | None = None) -> Callable[[Any], Any]:
     """``tf.data.experimental.prefetch_to_device``."""
     return lambda dataset: dataset.prefetch_to_device(device_of(device), buffer_size)
 
 
 @tf_export("data.experimental.copy_to_device")
-def copy_to_device(target_device: Any, source_device: Any = "/cpu:0") -> Callable[[Any], Any]:
+def copy_to_device(target_device: str, source_device: object = "/cpu:0") -> Callable[[Any], Any]:
     """``tf.data.experimental.copy_to_device``: elements come from where they are."""
     return lambda dataset: dataset.prefetch_to_device(device_of(target_device))
 
@@ -371,7 +374,7 @@ def _telling(name: str, kind: type) -> Any:
     return method
 
 
-class _List(list):  # type: ignore[type-arg]
+class _List(list):
     """A list of a checkpoint."""
 
     _look: Callable[[], None]
@@ -382,7 +385,7 @@ class _List(list):  # type: ignore[type-arg]
         return f"ListWrapper({super().__repr__()})"
 
 
-class _Dict(dict):  # type: ignore[type-arg]
+class _Dict(dict):
     """A dict of a checkpoint."""
 
     _look: Callable[[], None]
@@ -415,7 +418,7 @@ class Checkpoint(hf.checkpoint.Checkpoint):
 
 
 @tf_export("train.latest_checkpoint")
-def latest_checkpoint(checkpoint_dir: Any, latest_filename: Any = None) -> str | None:
+def latest_checkpoint(checkpoint_dir: Any, latest_filename: object = None) -> str | None:
     """``tf.train.latest_checkpoint``: of any name, the newest."""
     paths = [path for path in Path(checkpoint_dir).glob("*-*.safetensors") if path.stem.rpartition("-")[2].isdigit()]
     return str(max(paths, key=_age)) if paths else None
@@ -426,14 +429,14 @@ def _age(path: Path) -> tuple[int, int]:
 
 
 @tf_export("train.list_variables")
-def list_variables(ckpt_dir_or_file: Any) -> list[tuple[str, list[int]]]:
+def list_variables(ckpt_dir_or_file: object) -> list[tuple[str, list[int]]]:
     """``tf.train.list_variables``: names and shapes."""
     reader = load_checkpoint(ckpt_dir_or_file)
     return sorted((name, list(shape)) for name, shape in reader.get_variable_to_shape_map().items())
 
 
 @tf_export("train.load_variable")
-def load_variable(ckpt_dir_or_file: Any, name: str) -> np.ndarray:
+def load_variable(ckpt_dir_or_file: object, name: str) -> np.ndarray:
     """``tf.train.load_variable``."""
     return load_checkpoint(ckpt_dir_or_file).get_tensor(name)
 
@@ -470,7 +473,7 @@ class CheckpointReader:
 
 
 @tf_export("saved_model.save")
-def save(obj: Any, export_dir: Any, signatures: Any = None, options: Any = None) -> None:
+def save(obj: object, export_dir: object, signatures: object = None, options: object = None) -> None:
     """``tf.saved_model.save``: one file at that path, or in it where it is a folder."""
     path = in_folder(export_dir)
     folder = os.path.dirname(path)
@@ -515,7 +518,7 @@ class Signature:
         return getattr(self.__dict__["_function"], name)
 
 
-def _named(outputs: Any) -> dict[str, Any]:
+def _named(outputs: object) -> dict[str, Any]:
     if isinstance(outputs, dict):
         return outputs
     several = outputs if isinstance(outputs, (list, tuple)) else [outputs]
@@ -523,7 +526,7 @@ def _named(outputs: Any) -> dict[str, Any]:
 
 
 @tf_export("saved_model.load")
-def load(export_dir: Any, tags: Any = None, options: Any = None) -> Any:
+def load(export_dir: object, tags: object = None, options: object = None) -> Any:
     """``tf.saved_model.load``: signatures give dicts, functions what they gave before they were saved."""
     loaded = hf.saved.load(in_folder(export_dir))
     loaded.signatures = {name: Signature(one) for name, one in loaded.signatures.items()}
@@ -531,7 +534,7 @@ def load(export_dir: Any, tags: Any = None, options: Any = None) -> Any:
 
 
 @tf_export("io.read_file")
-def read_file(filename: Any, name: str | None = None) -> Any:
+def read_file(filename: object, name: str | None = None) -> Any:
     """``tf.io.read_file``: a text of the bytes."""
     outcome = as_strings(os.fspath(filename) if hasattr(filename, "__fspath__") else filename, "read_file")
     return step(
@@ -561,7 +564,7 @@ def glob_files(pattern: Any) -> list[str]:
 
 
 @tf_export("io.matching_files")
-def matching_files(pattern: Any, name: str | None = None) -> Any:
+def matching_files(pattern: object, name: str | None = None) -> Any:
     """``tf.io.matching_files``: a tensor of texts."""
     return convert_to_tensor(glob_files(paths_of(pattern)), "string")
 
@@ -579,7 +582,7 @@ def makedirs(path: Any) -> None:
 
 
 @tf_export("io.decode_raw")
-def decode_raw(input_bytes: Any, out_type: Any, little_endian: bool = True, name: str | None = None) -> Any:
+def decode_raw(input_bytes: object, out_type: DTypeLike, little_endian: bool = True, name: str | None = None) -> Any:
     """``tf.io.decode_raw``: the numbers of which texts are the bytes."""
     order = as_dtype(out_type).dtype.newbyteorder("<" if little_endian else ">")
     texts = as_strings(input_bytes, "decode_raw").texts
@@ -593,7 +596,8 @@ def decode_raw(input_bytes: Any, out_type: Any, little_endian: bool = True, name
 
 @tf_export("io.decode_csv")
 def decode_csv(
-    records: Any, record_defaults: Any, field_delim: str = ",", use_quote_delim: bool = True, na_value: str = "",
+    records: object, record_defaults: Iterable[object], field_delim: str = ",", use_quote_delim: bool = True,
+    na_value: str = "",
     select_cols: Any = None, name: str | None = None,
 ) -> list[Any]:  # fmt: skip
     """``tf.io.decode_csv``: the columns of each text."""
@@ -621,7 +625,7 @@ def decode_csv(
     return step(run, [lines], kinds)
 
 
-def csv_default(default: Any) -> Any:
+def csv_default(default: object) -> Any:
     """A default of a column as ``hf.data`` takes it."""
     if isinstance(default, hf.strings.StringTensor):
         return default.texts.ravel()[0].decode() if default.size else str
@@ -638,7 +642,7 @@ def csv_default(default: Any) -> Any:
 class CsvDataset(Dataset):
     """``tf.data.experimental.CsvDataset``."""
 
-    def __init__(self, filenames: Any, record_defaults: Any, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, filenames: Any, record_defaults: Iterable[Any], *args: Any, **kwargs: Any) -> None:
         defaults = [csv_default(default) for default in record_defaults]
         converted = hf.data.CsvDataset(paths_of(filenames), defaults, *args, **kwargs)
         self._made = Dataset._of(converted._node).map(lambda *fields: as_texts(fields))._made
@@ -663,8 +667,9 @@ isdir, listdir, rmtree, remove = os.path.isdir, os.listdir, shutil.rmtree, os.re
 
 
 def _manager(
-    checkpoint: Any, directory: Any, max_to_keep: int | None = 5, keep_checkpoint_every_n_hours: Any = None,
-    checkpoint_name: str = "ckpt", step_counter: Any = None, checkpoint_interval: Any = None, init_fn: Any = None,
+    checkpoint: Any, directory: Any, max_to_keep: int | None = 5, keep_checkpoint_every_n_hours: float | None = None,
+    checkpoint_name: str = "ckpt", step_counter: object = None, checkpoint_interval: object = None,
+    init_fn: Callable[[], Any] | None = None,
 ) -> Any:  # fmt: skip
     """``tf.train.CheckpointManager``."""
     return hf.checkpoint.CheckpointManager(
@@ -676,7 +681,7 @@ CheckpointManager = Facade(hf.checkpoint.CheckpointManager, _manager)
 
 
 @tf_export("data.experimental.dense_to_ragged_batch")
-def ragged_batch(batch_size: Any, drop_remainder: bool = False, row_splits_dtype: Any = "int64") -> Any:
+def ragged_batch(batch_size: object, drop_remainder: bool = False, row_splits_dtype: object = "int64") -> Any:
     """``tf.data.experimental.dense_to_ragged_batch``: what ``Dataset.apply`` takes."""
     return lambda dataset: dataset.ragged_batch(batch_size, drop_remainder, row_splits_dtype)
 
@@ -728,7 +733,7 @@ def get_structure(dataset_or_iterator: Any) -> Any:
 
 
 @tf_export("saved_model.contains_saved_model")
-def contains_saved_model(export_dir: Any) -> bool:
+def contains_saved_model(export_dir: object) -> bool:
     """``tf.saved_model.contains_saved_model``."""
     return os.path.isfile(in_folder(export_dir))
 
@@ -742,7 +747,7 @@ class CheckpointState:
 
 
 @tf_export("train.get_checkpoint_state")
-def get_checkpoint_state(checkpoint_dir: Any, latest_filename: Any = None) -> CheckpointState | None:
+def get_checkpoint_state(checkpoint_dir: Any, latest_filename: object = None) -> CheckpointState | None:
     """``tf.train.get_checkpoint_state``: those in a folder, the oldest first; None where there are none."""
     paths = [path for path in Path(checkpoint_dir).glob("*-*.safetensors") if path.stem.rpartition("-")[2].isdigit()]
     return CheckpointState([str(path) for path in sorted(paths, key=_age)]) if paths else None
@@ -750,7 +755,10 @@ def get_checkpoint_state(checkpoint_dir: Any, latest_filename: Any = None) -> Ch
 
 @tf_export("train.checkpoints_iterator")
 def checkpoints_iterator(
-    checkpoint_dir: Any, min_interval_secs: float = 0, timeout: float | None = None, timeout_fn: Any = None
+    checkpoint_dir: object,
+    min_interval_secs: float = 0,
+    timeout: float | None = None,
+    timeout_fn: Callable[..., object] | None = None,
 ) -> Iterator[str]:
     """``tf.train.checkpoints_iterator``: each new checkpoint of a folder, until there was none for ``timeout``."""
     seen, waited = None, 0.0

@@ -191,7 +191,7 @@ class _Listing:
         self._enter(node, self._add("ReadVariableOp", f"{name}/ReadVariableOp", held.outputs, node.type, {}))
 
     def _add(
-        self, type: str, name: str | None, inputs: Iterable[GraphTensor], kind: Any, attributes: dict[str, Any]
+        self, type: str, name: str | None, inputs: Iterable[GraphTensor], kind: object, attributes: dict[str, Any]
     ) -> GraphOperation:
         start = name or _NAMES.get(type, type)
         count = self._counts[start] = self._counts.get(start, -1) + 1
@@ -203,7 +203,7 @@ class _Listing:
         return operation
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     return isinstance(value, (bool, int, float, str)) or (
         isinstance(value, tuple) and all(isinstance(part, (bool, int, float, str)) for part in value)
     )
@@ -237,7 +237,7 @@ def _tensor(graph: Graph, name: str) -> GraphTensor:
     return outputs[int(index)]
 
 
-def _graph_def(graph: Graph, *_: Any, **__: Any) -> GraphDef:
+def _graph_def(graph: Graph, *_: object, **__: object) -> GraphDef:
     return GraphDef([operation.node_def for operation in _listing(graph).operations])
 
 
@@ -280,7 +280,7 @@ def install() -> None:
 
 
 @tf_export("autograph.to_code")
-def to_code(entity: Any, recursive: bool = True, experimental_optional_features: Any = None) -> str:
+def to_code(entity: Any, recursive: bool = True, experimental_optional_features: object = None) -> str:
     """``tf.autograph.to_code``: the function as it runs while it is traced; ``recorder`` sees what it reads, and takes
     its statements.  Raises ArgumentError where there is no source."""
     function = inspect.unwrap(getattr(entity, "python_function", entity))

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import hybridflow as hf
 from hybridflow.compat.adapters import models
 from hybridflow.compat.adapters.values import as_dtype, operand
-from hybridflow.compat.export import export, tf_export
+from hybridflow.compat.export import TensorLike, export, tf_export
 from hybridflow.core import serialization
 from hybridflow.core.serialization import Configured, described, described_of, description, kinds_of
 from hybridflow.errors import ArgumentError, ArgumentTypeError
 from hybridflow.layers.keras_tensor import Symbol
 from hybridflow.layers.named_activations import FURTHER
+
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike, AxisLike, DTypeLike
+
 
 # ---- descriptions
 
@@ -32,7 +36,7 @@ from hybridflow.layers.named_activations import FURTHER
     "keras.regularizers.serialize",
     "keras.constraints.serialize",
 )
-def serialize(obj: Any) -> Any:
+def serialize(obj: object) -> Any:
     """``tf.keras.layers.serialize`` and its kin: the class's name and the configuration."""
     from hybridflow.compat.adapters.tensors import keras_description
 
@@ -43,7 +47,7 @@ serialize_keras_object = serialize
 
 
 def _deserializing(get: Callable[[Any], Any]) -> Callable[..., Any]:
-    def deserialize(config: Any, custom_objects: Any = None, safe_mode: bool = True) -> Any:
+    def deserialize(config: object, custom_objects: Mapping[str, Any] | None = None, safe_mode: bool = True) -> Any:
         """What ``serialize`` described."""
         with serialization.custom_objects(custom_objects or {}):
             return get(config)
@@ -51,7 +55,7 @@ def _deserializing(get: Callable[[Any], Any]) -> Callable[..., Any]:
     return deserialize
 
 
-def _layer_of(config: Any) -> Any:
+def _layer_of(config: Mapping[str, Any]) -> Any:
     return described_of(hf.layers.Layer, config, "layers.deserialize")
 
 
@@ -71,7 +75,9 @@ _ROOMS = (
 
 
 @tf_export("keras.utils.deserialize_keras_object", "keras.saving.deserialize_keras_object")
-def deserialize_keras_object(config: Any, custom_objects: Any = None, safe_mode: bool = True) -> Any:
+def deserialize_keras_object(
+    config: object, custom_objects: Mapping[str, Any] | None = None, safe_mode: bool = True
+) -> Any:
     """``tf.keras.utils.deserialize_keras_object``: of any class that has a configuration."""
     if not isinstance(config, dict) or "class_name" not in config:
         return config
@@ -86,7 +92,7 @@ def deserialize_keras_object(config: Any, custom_objects: Any = None, safe_mode:
 
 
 def _of_one(formula: Callable[..., Any], name: str) -> Callable[..., Any]:
-    def activation(x: Any, *args: Any, **options: Any) -> Any:
+    def activation(x: TensorLike, *args: object, **options: object) -> Any:
         return formula(operand(x), *args, **options)
 
     activation.__name__ = activation.__qualname__ = name
@@ -104,14 +110,14 @@ def _of_one(formula: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 @tf_export("keras.losses.categorical_hinge", "keras.metrics.categorical_hinge")
-def categorical_hinge(y_true: Any, y_pred: Any) -> Any:
+def categorical_hinge(y_true: ArrayLike, y_pred: ArrayLike) -> Any:
     """``tf.keras.losses.categorical_hinge``: the loss of each sample."""
     return hf.losses.CategoricalHinge(reduction="none")(y_true, y_pred)
 
 
 @tf_export("keras.losses.binary_focal_crossentropy", "keras.metrics.binary_focal_crossentropy")
 def binary_focal_crossentropy(
-    y_true: Any, y_pred: Any, apply_class_balancing: bool = False, alpha: float = 0.25, gamma: float = 2.0,
+    y_true: ArrayLike, y_pred: ArrayLike, apply_class_balancing: bool = False, alpha: float = 0.25, gamma: float = 2.0,
     from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1,
 ) -> Any:  # fmt: skip
     """``tf.keras.losses.binary_focal_crossentropy``: the loss of each sample."""
@@ -123,7 +129,7 @@ def binary_focal_crossentropy(
 
 @tf_export("keras.losses.categorical_focal_crossentropy", "keras.metrics.categorical_focal_crossentropy")
 def categorical_focal_crossentropy(
-    y_true: Any, y_pred: Any, alpha: Any = 0.25, gamma: float = 2.0, from_logits: bool = False,
+    y_true: ArrayLike, y_pred: ArrayLike, alpha: float = 0.25, gamma: float = 2.0, from_logits: bool = False,
     label_smoothing: float = 0.0, axis: int = -1,
 ) -> Any:  # fmt: skip
     """``tf.keras.losses.categorical_focal_crossentropy``: the loss of each sample."""
@@ -134,19 +140,19 @@ def categorical_focal_crossentropy(
 
 
 @tf_export("keras.losses.categorical_generalized_cross_entropy")
-def categorical_generalized_cross_entropy(y_true: Any, y_pred: Any, q: float) -> Any:
+def categorical_generalized_cross_entropy(y_true: ArrayLike, y_pred: ArrayLike, q: float) -> Any:
     """``tf.keras.losses.categorical_generalized_cross_entropy``: the loss of each sample."""
     return hf.losses.CategoricalGeneralizedCrossEntropy(q=q, reduction="none")(y_true, y_pred)
 
 
 @tf_export("keras.losses.dice")
-def dice(y_true: Any, y_pred: Any, axis: Any = None) -> Any:
+def dice(y_true: Any, y_pred: Any, axis: AxisLike = None) -> Any:
     """``tf.keras.losses.dice``."""
     return hf.losses.Dice(axis=axis, reduction="none")(y_true, y_pred)
 
 
 @tf_export("keras.losses.tversky")
-def tversky(y_true: Any, y_pred: Any, alpha: float = 0.5, beta: float = 0.5, axis: Any = None) -> Any:
+def tversky(y_true: ArrayLike, y_pred: ArrayLike, alpha: float = 0.5, beta: float = 0.5, axis: AxisLike = None) -> Any:
     """``tf.keras.losses.tversky``."""
     return hf.losses.Tversky(alpha=alpha, beta=beta, axis=axis, reduction="none")(y_true, y_pred)
 
@@ -155,7 +161,7 @@ def tversky(y_true: Any, y_pred: Any, alpha: float = 0.5, beta: float = 0.5, axi
 
 
 @tf_export("keras.utils.img_to_array", "keras.preprocessing.image.img_to_array")
-def img_to_array(img: Any, data_format: str | None = None, dtype: Any = None) -> np.ndarray:
+def img_to_array(img: object, data_format: str | None = None, dtype: DTypeLike | None = None) -> np.ndarray:
     """``tf.keras.utils.img_to_array``: [height, width, channels], as float32."""
     array = np.asarray(img, "float32" if dtype is None else as_dtype(dtype).dtype)
     array = array[..., None] if array.ndim == 2 else array
@@ -165,7 +171,9 @@ def img_to_array(img: Any, data_format: str | None = None, dtype: Any = None) ->
 
 
 @tf_export("keras.utils.array_to_img", "keras.preprocessing.image.array_to_img")
-def array_to_img(x: Any, data_format: str | None = None, scale: bool = True, dtype: Any = None) -> Any:
+def array_to_img(
+    x: TensorLike, data_format: str | None = None, scale: bool = True, dtype: DTypeLike | None = None
+) -> Any:
     """``tf.keras.utils.array_to_img``: a picture of Pillow, which has to be installed."""
     from PIL import Image
 
@@ -203,7 +211,9 @@ def load_img(
 
 
 @tf_export("keras.utils.save_img", "keras.preprocessing.image.save_img")
-def save_img(path: Any, x: Any, data_format: str | None = None, file_format: Any = None, scale: bool = True) -> None:
+def save_img(
+    path: object, x: TensorLike, data_format: str | None = None, file_format: object = None, scale: bool = True
+) -> None:
     """``tf.keras.utils.save_img``, by Pillow, which has to be installed."""
     array_to_img(x, data_format, scale).save(path, format=file_format)
 
@@ -234,7 +244,7 @@ def _joined(arrays: Any) -> Any:
 
 
 @tf_export("keras.utils.pack_x_y_sample_weight")
-def pack_x_y_sample_weight(x: Any, y: Any = None, sample_weight: Any = None) -> Any:
+def pack_x_y_sample_weight(x: TensorLike, y: TensorLike | None = None, sample_weight: TensorLike | None = None) -> Any:
     """``tf.keras.utils.pack_x_y_sample_weight``."""
     if y is None:
         return (x,) if isinstance(x, (list, tuple)) else x
@@ -242,7 +252,7 @@ def pack_x_y_sample_weight(x: Any, y: Any = None, sample_weight: Any = None) -> 
 
 
 @tf_export("keras.utils.unpack_x_y_sample_weight")
-def unpack_x_y_sample_weight(data: Any) -> tuple[Any, Any, Any]:
+def unpack_x_y_sample_weight(data: TensorLike) -> tuple[Any, Any, Any]:
     """``tf.keras.utils.unpack_x_y_sample_weight``."""
     parts: Sequence[Any] = tuple(data) if isinstance(data, (list, tuple)) else (data,)
     if not 1 <= len(parts) <= 3:
@@ -251,13 +261,13 @@ def unpack_x_y_sample_weight(data: Any) -> tuple[Any, Any, Any]:
 
 
 @tf_export("keras.utils.is_keras_tensor", "keras.backend.is_keras_tensor")
-def is_keras_tensor(x: Any) -> bool:
+def is_keras_tensor(x: TensorLike) -> bool:
     """``tf.keras.utils.is_keras_tensor``: whether it is what ``Input`` and layers of it give."""
     return isinstance(x, Symbol)
 
 
 @tf_export("keras.utils.standardize_dtype", "keras.backend.standardize_dtype")
-def standardize_dtype(dtype: Any) -> str:
+def standardize_dtype(dtype: DTypeLike) -> str:
     """``tf.keras.utils.standardize_dtype``: a name."""
     return "float32" if dtype is None else as_dtype(dtype).name
 
@@ -298,7 +308,7 @@ class Progbar:
         self._sums: dict[str, tuple[float, float]] = {}
         self._seen, self._begun = 0, time.perf_counter()
 
-    def update(self, current: int, values: Any = None, finalize: bool | None = None) -> None:
+    def update(self, current: int, values: Iterable[Any] | None = None, finalize: bool | None = None) -> None:
         """Say that ``current`` steps are done, with (name, value) pairs."""
         for name, value in values or ():
             steps = max(current - self._seen, 1)
@@ -331,7 +341,7 @@ def dtype_policy() -> Any:
 
 
 @tf_export("keras.backend.batch_dot")
-def batch_dot(x: Any, y: Any, axes: Any = None) -> Any:
+def batch_dot(x: TensorLike, y: TensorLike, axes: Any = None) -> Any:
     """``tf.keras.backend.batch_dot``: over one axis of each, within the batch."""
     a, b = operand(x), operand(y)
     if axes is None:
@@ -350,14 +360,14 @@ def batch_dot(x: Any, y: Any, axes: Any = None) -> Any:
 
 
 @tf_export("keras.backend.batch_flatten")
-def batch_flatten(x: Any) -> Any:
+def batch_flatten(x: TensorLike) -> Any:
     """``tf.keras.backend.batch_flatten``."""
     value = operand(x)
     return hf.reshape(value, (value.shape[0], -1))
 
 
 @tf_export("keras.backend.switch")
-def switch(condition: Any, then_expression: Any, else_expression: Any) -> Any:
+def switch(condition: TensorLike, then_expression: TensorLike, else_expression: TensorLike) -> Any:
     """``tf.keras.backend.switch``: of two values, or of two functions."""
     chosen = operand(condition)
     if callable(then_expression) and callable(else_expression):
@@ -369,7 +379,7 @@ def switch(condition: Any, then_expression: Any, else_expression: Any) -> Any:
 
 
 @tf_export("keras.backend.random_bernoulli")
-def random_bernoulli(shape: Any, p: float = 0.0, dtype: Any = None, seed: Any = None) -> Any:
+def random_bernoulli(shape: Any, p: float = 0.0, dtype: object = None, seed: Any = None) -> Any:
     """``tf.keras.backend.random_bernoulli``."""
     from hybridflow.compat.adapters.draws import generator_of
 
@@ -377,31 +387,31 @@ def random_bernoulli(shape: Any, p: float = 0.0, dtype: Any = None, seed: Any = 
 
 
 @tf_export("keras.backend.gradients")
-def gradients(loss: Any, variables: Any) -> Any:
+def gradients(loss: object, variables: object) -> Any:
     """``tf.keras.backend.gradients``: there is none where operations run at once."""
     raise ArgumentError("gradients", "operations run at once: record them with tf.GradientTape, and ask that.")
 
 
 @tf_export("keras.backend.repeat_elements")
-def repeat_elements(x: Any, rep: int, axis: int) -> Any:
+def repeat_elements(x: TensorLike, rep: int, axis: int) -> Any:
     """``tf.keras.backend.repeat_elements``."""
     return hf.repeat(operand(x), rep, axis=axis)
 
 
 @tf_export("keras.backend.repeat")
-def repeat(x: Any, n: int) -> Any:
+def repeat(x: TensorLike, n: int) -> Any:
     """``tf.keras.backend.repeat``: rows [batch, features] as [batch, n, features]."""
     return hf.repeat(hf.expand_dims(operand(x), axis=1), n, axis=1)
 
 
 @tf_export("keras.backend.reverse")
-def reverse(x: Any, axes: Any) -> Any:
+def reverse(x: TensorLike, axes: AxisLike) -> Any:
     """``tf.keras.backend.reverse``."""
     return hf.flip(operand(x), tuple(axes) if isinstance(axes, list) else axes)
 
 
 def _updating(method: str) -> Callable[..., Any]:
-    def update(x: Any, value: Any) -> Any:
+    def update(x: object, value: object) -> Any:
         return getattr(x, method)(value)
 
     return update
@@ -417,13 +427,13 @@ def moving_average_update(x: Any, value: Any, momentum: float) -> Any:
 
 
 @tf_export("keras.backend.batch_get_value")
-def batch_get_value(tensors: Any) -> list[np.ndarray]:
+def batch_get_value(tensors: Iterable[Any]) -> list[np.ndarray]:
     """``tf.keras.backend.batch_get_value``."""
     return [x.numpy() for x in tensors]
 
 
 @tf_export("keras.backend.batch_set_value")
-def batch_set_value(tuples: Any) -> None:
+def batch_set_value(tuples: Iterable[Any]) -> None:
     """``tf.keras.backend.batch_set_value``."""
     for variable, value in tuples:
         variable.assign(value)
@@ -436,20 +446,20 @@ def count_params(x: Any) -> int:
 
 
 @tf_export("keras.backend.dtype")
-def k_dtype(x: Any) -> str:
+def k_dtype(x: TensorLike) -> str:
     """``tf.keras.backend.dtype``: a name."""
     return str(operand(x).dtype.name)
 
 
 @tf_export("keras.backend.spatial_2d_padding")
-def spatial_2d_padding(x: Any, padding: Any = ((1, 1), (1, 1)), data_format: str | None = None) -> Any:
+def spatial_2d_padding(x: TensorLike, padding: Any = ((1, 1), (1, 1)), data_format: str | None = None) -> Any:
     """``tf.keras.backend.spatial_2d_padding``."""
     inner = [tuple(pair) for pair in padding]
     return hf.pad(operand(x), [(0, 0), (0, 0), *inner] if data_format == "channels_first" else [(0, 0), *inner, (0, 0)])
 
 
 @tf_export("keras.backend.temporal_padding")
-def temporal_padding(x: Any, padding: Any = (1, 1)) -> Any:
+def temporal_padding(x: TensorLike, padding: Any = (1, 1)) -> Any:
     """``tf.keras.backend.temporal_padding``."""
     return hf.pad(operand(x), [(0, 0), tuple(padding), (0, 0)])
 
@@ -459,7 +469,7 @@ def temporal_padding(x: Any, padding: Any = (1, 1)) -> Any:
     "keras.applications.efficientnet.preprocess_input",
     "keras.applications.convnext.preprocess_input",
 )
-def unscaled(x: Any, data_format: Any = None) -> Any:
+def unscaled(x: TensorLike, data_format: object = None) -> Any:
     """``preprocess_input`` of models that scale pictures themselves: the pictures as they are."""
     return x
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import random as python_random
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import hybridflow as hf
 from hybridflow.compat.adapters import draws
 from hybridflow.compat.adapters.values import axes, operand
-from hybridflow.compat.export import export, tf_export
+from hybridflow.compat.export import TensorLike, export, tf_export
 from hybridflow.compiler.ir import dtypes
 from hybridflow.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import DTypeLike
 
 
 def in_dtype_of(y_pred: Any, loss: Any) -> Any:
@@ -25,7 +28,7 @@ def in_dtype_of(y_pred: Any, loss: Any) -> Any:
 def loss_function(kind: Any, name: str) -> Any:
     """The losses of samples that an object of ``kind`` reduces, as a function."""
 
-    def loss(y_true: Any, y_pred: Any, **options: Any) -> Any:
+    def loss(y_true: Any, y_pred: TensorLike, **options: Any) -> Any:
         return in_dtype_of(y_pred, kind(reduction="none", **options))(y_true, y_pred)
 
     loss.__name__ = loss.__qualname__ = name
@@ -45,26 +48,27 @@ kl_divergence = loss_function(hf.losses.KLDivergence, "kl_divergence")
 
 
 @tf_export("keras.losses.huber", "keras.metrics.huber")
-def huber(y_true: Any, y_pred: Any, delta: float = 1.0) -> Any:
+def huber(y_true: TensorLike, y_pred: TensorLike, delta: float = 1.0) -> Any:
     """``tf.keras.losses.huber``: the loss of each sample."""
     return in_dtype_of(y_pred, hf.losses.Huber(delta, reduction="none"))(y_true, y_pred)
 
 
 @tf_export("keras.losses.cosine_similarity")
-def cosine_similarity(y_true: Any, y_pred: Any, axis: int = -1) -> Any:
+def cosine_similarity(y_true: TensorLike, y_pred: TensorLike, axis: int = -1) -> Any:
     """``tf.keras.losses.cosine_similarity``: -1 where a prediction points where its label does."""
     return in_dtype_of(y_pred, hf.losses.CosineSimilarity(axis, reduction="none"))(y_true, y_pred)
 
 
 @tf_export("keras.losses.ctc")
-def ctc(y_true: Any, y_pred: Any) -> Any:
+def ctc(y_true: TensorLike, y_pred: TensorLike) -> Any:
     """``tf.keras.losses.ctc``: the loss of each sequence."""
     return in_dtype_of(y_pred, hf.losses.CTC(reduction="none"))(y_true, y_pred)
 
 
 @tf_export("keras.losses.circle")
 def circle(
-    y_true: Any, y_pred: Any, ref_labels: Any = None, ref_embeddings: Any = None, remove_diagonal: bool = True,
+    y_true: TensorLike, y_pred: TensorLike, ref_labels: object = None, ref_embeddings: object = None,
+    remove_diagonal: bool = True,
     gamma: float = 80, margin: float = 0.4,
 ) -> Any:  # fmt: skip
     """``tf.keras.losses.circle``: the loss of each sample."""
@@ -75,7 +79,7 @@ def circle(
 
 @tf_export("keras.losses.binary_crossentropy", "keras.metrics.binary_crossentropy")
 def binary_crossentropy(
-    y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1
+    y_true: TensorLike, y_pred: TensorLike, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1
 ) -> Any:
     """``tf.keras.losses.binary_crossentropy``: the loss of each sample."""
     return in_dtype_of(y_pred, hf.losses.BinaryCrossentropy(from_logits, label_smoothing, axis, reduction="none"))(
@@ -85,7 +89,7 @@ def binary_crossentropy(
 
 @tf_export("keras.losses.categorical_crossentropy", "keras.metrics.categorical_crossentropy")
 def categorical_crossentropy(
-    y_true: Any, y_pred: Any, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1
+    y_true: TensorLike, y_pred: TensorLike, from_logits: bool = False, label_smoothing: float = 0.0, axis: int = -1
 ) -> Any:
     """``tf.keras.losses.categorical_crossentropy``: the loss of each sample."""
     return in_dtype_of(y_pred, hf.losses.CategoricalCrossentropy(from_logits, label_smoothing, axis, reduction="none"))(
@@ -95,7 +99,7 @@ def categorical_crossentropy(
 
 @tf_export("keras.losses.sparse_categorical_crossentropy", "keras.metrics.sparse_categorical_crossentropy")
 def sparse_categorical_crossentropy(
-    y_true: Any, y_pred: Any, from_logits: bool = False, ignore_class: int | None = None, axis: int = -1
+    y_true: TensorLike, y_pred: TensorLike, from_logits: bool = False, ignore_class: int | None = None, axis: int = -1
 ) -> Any:
     """``tf.keras.losses.sparse_categorical_crossentropy``: the loss of each sample."""
     return in_dtype_of(y_pred, hf.losses.SparseCategoricalCrossentropy(from_logits, ignore_class, "none", axis))(
@@ -104,7 +108,7 @@ def sparse_categorical_crossentropy(
 
 
 @tf_export("keras.losses.get")
-def get_loss(identifier: Any) -> Any:
+def get_loss(identifier: str) -> Any:
     """``tf.keras.losses.get``: a name in small letters is that of a function, which reduces nothing."""
     kind = hf.losses.get(identifier)
     is_function = isinstance(identifier, str) and (identifier.islower() or identifier.isupper())
@@ -120,7 +124,7 @@ class Reduction:
 
 
 @tf_export("keras.utils.to_categorical")
-def to_categorical(x: Any, num_classes: int | None = None) -> Any:
+def to_categorical(x: TensorLike, num_classes: int | None = None) -> Any:
     """``tf.keras.utils.to_categorical``: rows of 0 and 1, as a NumPy array."""
     numbers = np.asarray(x.numpy() if hasattr(x, "numpy") else x).astype(np.int64)
     if numbers.ndim > 1 and numbers.shape[-1] == 1:
@@ -132,7 +136,7 @@ def to_categorical(x: Any, num_classes: int | None = None) -> Any:
 
 
 @tf_export("keras.utils.normalize")
-def normalize(x: Any, axis: int = -1, order: int = 2) -> Any:
+def normalize(x: TensorLike, axis: int = -1, order: int = 2) -> Any:
     """``tf.keras.utils.normalize``: a NumPy array."""
     values = np.asarray(x)
     length = np.linalg.norm(values, order, axis, keepdims=True)
@@ -177,7 +181,7 @@ def clear_session(free_memory: bool = True) -> None:
 
 
 @tf_export("keras.backend.mean", "keras.ops.mean")
-def k_mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def k_mean(x: TensorLike, axis: object = None, keepdims: bool = False) -> Any:
     """``tf.keras.backend.mean``."""
     value = operand(x)
     value = value if dtypes.is_float(value.dtype) else hf.astype(value, dtypes.float32)
@@ -185,7 +189,7 @@ def k_mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 
 @tf_export("keras.backend.argmax")
-def k_argmax(x: Any, axis: int = -1) -> Any:
+def k_argmax(x: TensorLike, axis: int = -1) -> Any:
     """``tf.keras.backend.argmax``."""
     return hf.argmax(operand(x), axis=axis)
 
@@ -197,25 +201,25 @@ def k_int_shape(x: Any) -> tuple[Any, ...]:
 
 
 @tf_export("keras.backend.ndim", "keras.ops.ndim")
-def k_ndim(x: Any) -> int:
+def k_ndim(x: TensorLike) -> int:
     """``tf.keras.backend.ndim``."""
     return operand(x).ndim
 
 
 @tf_export("keras.backend.flatten", "keras.ops.ravel")
-def k_flatten(x: Any) -> Any:
+def k_flatten(x: TensorLike) -> Any:
     """``tf.keras.backend.flatten``."""
     return hf.reshape(operand(x), (-1,))
 
 
 @tf_export("keras.backend.sqrt")
-def k_sqrt(x: Any) -> Any:
+def k_sqrt(x: TensorLike) -> Any:
     """``tf.keras.backend.sqrt``: 0 of what is below 0."""
     return hf.sqrt(hf.maximum(operand(x), 0))
 
 
 @tf_export("keras.backend.cast_to_floatx")
-def cast_to_floatx(x: Any) -> Any:
+def cast_to_floatx(x: TensorLike) -> Any:
     """``tf.keras.backend.cast_to_floatx``."""
     return hf.astype(operand(x), dtypes.float32) if hasattr(x, "numpy") else np.asarray(x, np.float32)
 
@@ -239,7 +243,7 @@ def set_value(x: Any, value: Any) -> None:
 
 
 @tf_export("keras.activations.relu", "keras.backend.relu")
-def relu(x: Any, negative_slope: float = 0.0, max_value: float | None = None, threshold: float = 0.0) -> Any:
+def relu(x: TensorLike, negative_slope: float = 0.0, max_value: float | None = None, threshold: float = 0.0) -> Any:
     """``tf.keras.activations.relu``."""
     if negative_slope == 0.0 and max_value is None and threshold == 0.0:
         return hf.nn.relu(operand(x))
@@ -269,7 +273,7 @@ merged_multiply, merged_subtract = merging(hf.layers.Multiply, "multiply"), merg
 
 
 @tf_export("keras.layers.concatenate")
-def concatenate(inputs: Any, axis: int = -1, **options: Any) -> Any:
+def concatenate(inputs: TensorLike, axis: int = -1, **options: object) -> Any:
     """``tf.keras.layers.concatenate``."""
     return hf.layers.Concatenate(axis, **options)(inputs)
 
@@ -307,8 +311,8 @@ def input_of(
     shape: Any = None,
     batch_size: int | None = None,
     dtype: Any = None,
-    sparse: Any = None,
-    ragged: Any = None,
+    sparse: object = None,
+    ragged: object = None,
     batch_shape: Any = None,
     name: str | None = None,
 ) -> Any:
@@ -319,7 +323,7 @@ def input_of(
 
 
 @tf_export("keras.models.clone_model")
-def clone_model(model: Any, input_tensors: Any = None, clone_function: Any = None) -> Any:
+def clone_model(model: Any, input_tensors: object = None, clone_function: Callable[[Any], Any] | None = None) -> Any:
     """``tf.keras.models.clone_model``; inputs are always new ones."""
     if input_tensors is not None:
         raise ArgumentError("clone_model", "input_tensors is given; a clone has new inputs: call it with the tensors.")
@@ -328,8 +332,9 @@ def clone_model(model: Any, input_tensors: Any = None, clone_function: Any = Non
 
 @tf_export("keras.preprocessing.sequence.pad_sequences", "keras.utils.pad_sequences")
 def pad_sequences(
-    sequences: Any, maxlen: int | None = None, dtype: Any = "int32", padding: str = "pre", truncating: str = "pre",
-    value: Any = 0.0,
+    sequences: Iterable[object], maxlen: int | None = None, dtype: DTypeLike = "int32", padding: str = "pre",
+    truncating: str = "pre",
+    value: TensorLike = 0.0,
 ) -> np.ndarray:  # fmt: skip
     """``tf.keras.utils.pad_sequences``: rows of one length, as a NumPy array."""
     rows = [np.asarray(row) for row in sequences]
@@ -352,7 +357,7 @@ def pad_sequences(
     "keras.config.set_floatx",
     "keras.config.set_epsilon",
 )
-def fixed_setting(value: Any) -> None:
+def fixed_setting(value: TensorLike) -> None:
     """``tf.keras.backend.set_floatx`` and its kin: what is there already.  Raises ArgumentError for anything else."""
     if value not in (floatx(), image_data_format(), epsilon()):
         raise ArgumentError(

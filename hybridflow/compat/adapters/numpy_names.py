@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import hybridflow as hf
-from hybridflow.compat.export import export, tf_export
+from hybridflow.compat.export import TensorLike, export, tf_export
 from hybridflow.compiler.ir.dtypes import is_bool, is_float
 from hybridflow.core.promotion import is_supported
 from hybridflow.core.tensor import Operators
+
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike
+
 
 _CREATING = (
     "arange array asanyarray asarray ascontiguousarray diag_indices empty eye full geomspace identity ix_ linspace "
@@ -56,7 +60,7 @@ def experimental_enable_numpy_behavior(prefer_float32: bool = False, dtype_conve
 _settings = {"prefers_float32": False}
 
 
-def flatten(a: Any, order: str = "C") -> Any:
+def flatten(a: TensorLike, order: str = "C") -> Any:
     """``tf.experimental.numpy.flatten``."""
     return hf.reshape(_tensor(a), (-1,))
 
@@ -99,7 +103,7 @@ def _operands(args: Any, several: bool) -> Any:
             yield _tensor(value) if k == 0 or isinstance(value, np.ndarray) else value
 
 
-def _tensor(value: Any) -> Any:
+def _tensor(value: object) -> Any:
     if isinstance(value, (Operators, str)) or callable(value):
         return value
     if isinstance(value, (list, tuple)) and any(isinstance(x, Operators) for x in value):
@@ -108,7 +112,7 @@ def _tensor(value: Any) -> Any:
     return hf.asarray(array) if is_supported(array.dtype) else value
 
 
-def _tensors(results: Any) -> Any:
+def _tensors(results: object) -> Any:
     if isinstance(results, (list, tuple)):
         return type(results)([_tensors(x) for x in results])
     is_array = isinstance(results, (np.ndarray, np.generic)) and is_supported(results.dtype)
@@ -119,21 +123,21 @@ def _has_floats(values: Any) -> bool:
     return any(is_float(x.dtype) for x in hf.tree.leaves(values) if isinstance(x, Operators)) or "dtype" in values[1]
 
 
-def _wide(value: Any) -> Any:
+def _wide(value: ArrayLike) -> Any:
     is_number = isinstance(value, Operators) and not is_bool(value.dtype)
     return hf.asarray(value, hf.float64) if is_number or isinstance(value, float) else value
 
 
-def _has_wide(args: Any) -> bool:
+def _has_wide(args: object) -> bool:
     """Whether something that has a dtype of its own is float64."""
     return any(getattr(x, "dtype", hf.bool_) == hf.float64 for x in hf.tree.leaves(args))
 
 
-def _narrow(x: Any) -> Any:
+def _narrow(x: object) -> Any:
     return hf.astype(x, hf.float32) if isinstance(x, Operators) and x.dtype == hf.float64 else x
 
 
-def _dtype(value: Any) -> Any:
+def _dtype(value: object) -> Any:
     return getattr(value, "dtype", value) if not isinstance(value, type) else value
 
 

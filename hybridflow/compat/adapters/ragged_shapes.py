@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,21 +12,26 @@ from hybridflow.compat.export import tf_export
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.ragged import Ragged
 
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import DTypeLike
+
 
 @tf_export("experimental.RowPartition")
 class RowPartition:
     """``tf.experimental.RowPartition``: how values are put into rows."""
 
-    def __init__(self, splits: Any) -> None:
+    def __init__(self, splits: object) -> None:
         self._splits = np.asarray(splits, np.int64)
 
     @classmethod
-    def from_row_splits(cls, row_splits: Any, validate: bool = True, dtype: Any = None) -> RowPartition:
+    def from_row_splits(cls, row_splits: object, validate: bool = True, dtype: DTypeLike | None = None) -> RowPartition:
         """By where rows end."""
         return cls(np.asarray(row_splits))
 
     @classmethod
-    def from_row_lengths(cls, row_lengths: Any, validate: bool = True, dtype: Any = None) -> RowPartition:
+    def from_row_lengths(
+        cls, row_lengths: object, validate: bool = True, dtype: DTypeLike | None = None
+    ) -> RowPartition:
         """By the length of each row."""
         return cls(np.concatenate([[0], np.cumsum(np.asarray(row_lengths, np.int64))]))
 
@@ -37,7 +42,7 @@ class RowPartition:
         return cls(np.arange(count + 1) * uniform_row_length)
 
     @classmethod
-    def from_value_rowids(cls, value_rowids: Any, nrows: Any = None, validate: bool = True) -> RowPartition:
+    def from_value_rowids(cls, value_rowids: object, nrows: Any = None, validate: bool = True) -> RowPartition:
         """By the row of each value."""
         rows = np.asarray(value_rowids, np.int64)
         count = (int(rows.max(initial=-1)) + 1) if nrows is None else int(nrows)
@@ -88,7 +93,7 @@ class DynamicRaggedShape:
         inner_shape: The shape of the values.
     """
 
-    def __init__(self, row_partitions: Sequence[RowPartition], inner_shape: Any, dtype: Any = None) -> None:
+    def __init__(self, row_partitions: Sequence[RowPartition], inner_shape: object, dtype: object = None) -> None:
         self.row_partitions = tuple(row_partitions)
         self._inner = tuple(int(n) for n in np.asarray(inner_shape).reshape(-1))
         counts = [*(part.nrows() for part in self.row_partitions[1:]), *self._inner[:1]]
@@ -148,7 +153,7 @@ class DynamicRaggedShape:
         """Whether all rows have one length along an axis."""
         return not isinstance(self.static_lengths()[axis], tuple)
 
-    def rows_of(self, values: Any) -> Any:
+    def rows_of(self, values: object) -> Any:
         """Values in the rows of this shape."""
         for part in reversed(self.row_partitions):
             values = Ragged(values, part.row_splits())

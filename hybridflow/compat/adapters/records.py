@@ -254,7 +254,7 @@ class RaggedFeature(NamedTuple):
     dtype: Any
     value_key: str | None = None
     partitions: Any = ()
-    row_splits_dtype: Any = dtypes.int32
+    row_splits_dtype: object = dtypes.int32
     validate: bool = False
 
     @property
@@ -351,7 +351,7 @@ def _sparse(name: str, feature: SparseFeature, rows: list[Any], is_single: bool)
 
 @tf_export("io.parse_single_example")
 def parse_single_example(
-    serialized: Any, features: Any, example_names: Any = None, name: str | None = None
+    serialized: object, features: Any, example_names: object = None, name: str | None = None
 ) -> dict[str, Any]:
     """``tf.io.parse_single_example``."""
     texts = as_strings(serialized, "parse_single_example")
@@ -361,7 +361,7 @@ def parse_single_example(
     return {key: _made(key, feature, [row], True) for key, feature in features.items()}
 
 
-def _made(name: str, feature: Any, rows: list[Any], is_single: bool = False) -> Any:
+def _made(name: str, feature: object, rows: list[Any], is_single: bool = False) -> Any:
     """A feature of the examples."""
     if isinstance(feature, RaggedFeature):
         return _ragged(name, feature, rows, is_single)
@@ -379,7 +379,7 @@ def _parsed(record: bytes, features: Any) -> dict[str, Any]:
         raise InvalidArgumentError("parse_example", str(error)) from None
 
 
-def _single(value: Any, feature: Any) -> Any:
+def _single(value: Any, feature: object) -> Any:
     if not isinstance(feature, hf.data.VarLenFeature):
         return value
     count = value.shape[0]
@@ -387,7 +387,7 @@ def _single(value: Any, feature: Any) -> Any:
 
 
 @tf_export("io.parse_example")
-def parse_example(serialized: Any, features: Any, example_names: Any = None, name: str | None = None) -> Any:
+def parse_example(serialized: object, features: Any, example_names: object = None, name: str | None = None) -> Any:
     """``tf.io.parse_example``."""
     records = as_strings(serialized, "parse_example")
     if not records.ndim:

@@ -10,15 +10,19 @@ import functools
 import json
 import os
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 import numpy as np
 
 import hybridflow as hf
 from hybridflow.compat.adapters.settings import Settings, device
-from hybridflow.compat.export import export, tf_export
+from hybridflow.compat.export import TensorLike, export, tf_export
 from hybridflow.errors import ArgumentError, DeviceError
+
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike
+
 
 _strategy: contextvars.ContextVar[Any] = contextvars.ContextVar("strategy", default=None)
 _replica: contextvars.ContextVar[int | None] = contextvars.ContextVar("replica", default=None)
@@ -39,7 +43,7 @@ class Strategy:
         DeviceError: For what names no device.
     """
 
-    def __init__(self, device: Any = None, devices: Any = None, **options: Any) -> None:
+    def __init__(self, device: Any = None, devices: Any = None, **options: object) -> None:
         names = device if isinstance(device, (list, tuple)) else devices
         self.device = names[0] if names else device if isinstance(device, str) else None
         self.num_replicas_in_sync = len(names) if names else 1
@@ -58,7 +62,7 @@ class Strategy:
         finally:
             _strategy.reset(token)
 
-    def run(self, fn: Any, args: Any = (), kwargs: Any = None, options: Any = None) -> Any:
+    def run(self, fn: Any, args: Any = (), kwargs: Any = None, options: object = None) -> Any:
         """What the function returns: values of all replicas where there are several."""
         if self.num_replicas_in_sync == 1:
             return self._of_replica(0, fn, args, kwargs or {})
@@ -78,7 +82,7 @@ class Strategy:
             stream.state.assign(functools.reduce(_further, states))
         return _together(results)
 
-    def _of_replica(self, number: int, fn: Any, args: Any, kwargs: Any) -> Any:
+    def _of_replica(self, number: int, fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         token = _replica.set(number)
         try:
             with self.scope():
@@ -98,11 +102,11 @@ class Strategy:
         total = hf.tree.map(lambda *parts: sum(parts[1:], parts[0]), *values)
         return total if is_sum else hf.tree.map(lambda one: one / len(values), total)
 
-    def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:
+    def experimental_distribute_dataset(self, dataset: Any, options: object = None) -> Any:
         """The dataset, of whose batches each replica is given a part."""
         return dataset if self.num_replicas_in_sync == 1 else dataset.map(self._parts)
 
-    def _parts(self, *batch: Any) -> Any:
+    def _parts(self, *batch: object) -> Any:
         element = batch if len(batch) > 1 else batch[0]
         rows = hf.tree.leaves(element)[0].shape[0]
         count = self.num_replicas_in_sync
@@ -112,19 +116,19 @@ class Strategy:
         starts = range(0, rows, size)
         return PerReplica(tuple([hf.tree.map(lambda part, k=k: part[k : k + size], element) for k in starts]))
 
-    def distribute_datasets_from_function(self, dataset_fn: Any, options: Any = None) -> Any:
+    def distribute_datasets_from_function(self, dataset_fn: Callable[..., object], options: object = None) -> Any:
         """What the function returns."""
         return dataset_fn(InputContext(self.num_replicas_in_sync))
 
-    def experimental_local_results(self, value: Any) -> tuple[Any, ...]:
+    def experimental_local_results(self, value: TensorLike) -> tuple[Any, ...]:
         """The results of all replicas."""
         return value.values if isinstance(value, PerReplica) else (value,) * self.num_replicas_in_sync
 
-    def gather(self, value: Any, axis: int) -> Any:
+    def gather(self, value: TensorLike, axis: int) -> Any:
         """The results of all replicas, concatenated along an axis."""
         return hf.concat(list(self.experimental_local_results(value)), axis=axis)
 
-    def experimental_distribute_values_from_function(self, value_fn: Any) -> Any:
+    def experimental_distribute_values_from_function(self, value_fn: Callable[..., object]) -> Any:
         """What the function makes of each replica's context."""
         count = self.num_replicas_in_sync
         return _together([value_fn(ValueContext(number, count)) for number in range(count)])
@@ -143,7 +147,7 @@ class Strategy:
 class CentralStorageStrategy(Strategy):
     """``tf.distribute.experimental.CentralStorageStrategy``: variables are in the memory of the process anyway."""
 
-    def __init__(self, compute_devices: Any = None, parameter_device: Any = None) -> None:
+    def __init__(self, compute_devices: Any = None, parameter_device: object = None) -> None:
         super().__init__(devices=compute_devices)
 
 
@@ -154,7 +158,7 @@ class MultiWorkerMirroredStrategy(Strategy):
     Raises DeviceError where ``TF_CONFIG`` tells of several.
     """
 
-    def __init__(self, cluster_resolver: Any = None, communication_options: Any = None) -> None:
+    def __init__(self, cluster_resolver: object = None, communication_options: object = None) -> None:
         workers = json.loads(os.environ.get("TF_CONFIG") or "{}").get("cluster", {}).get("worker", [])
         if len(workers) > 1:
             raise DeviceError(
@@ -206,14 +210,14 @@ def _together(results: list[Any]) -> Any:
     return PerReplica(tuple(results))
 
 
-def _further(state: Any, other: Any) -> Any:
+def _further(state: ArrayLike, other: ArrayLike) -> Any:
     """Of two states of a stream the one whose counter is ahead."""
     words, others = (hf.astype(one, "uint64") for one in (state, other))
     is_ahead = (others[1] > words[1]) | ((others[1] == words[1]) & (others[0] > words[0]))
     return hf.where(is_ahead, other, state)
 
 
-def _is_sum(reduce_op: Any) -> bool:
+def _is_sum(reduce_op: object) -> bool:
     return str(reduce_op).upper().endswith("SUM")
 
 
@@ -243,12 +247,12 @@ def _looking(inner: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _is_state(writer: Any) -> bool:
+def _is_state(writer: object) -> bool:
     """Whether it is the state of a random generator, which each replica has of its own, or the replica's number."""
     return isinstance(writer, hf.Variable) and writer.name == "StateVar"
 
 
-def follow(stream: Any) -> Strategy | None:
+def follow(stream: object) -> Strategy | None:
     """The strategy under which a random generator is made; its replicas draw of streams of their own."""
     strategy = _strategy.get()
     if strategy is None or strategy.num_replicas_in_sync == 1:
@@ -307,12 +311,12 @@ class ReplicaContext:
         if self.num_replicas_in_sync > 1:
             raise DeviceError("distribute", f"{what} among several replicas is not there: they compute in turn.")
 
-    def all_reduce(self, reduce_op: Any, value: Any, options: Any = None) -> Any:
+    def all_reduce(self, reduce_op: object, value: TensorLike, options: object = None) -> Any:
         """The value, where there is no other."""
         self._check_alone("all_reduce")
         return value
 
-    def merge_call(self, merge_fn: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def merge_call(self, merge_fn: Callable[..., Any], args: Any = (), kwargs: Any = None) -> Any:
         """What the function makes of the strategy and the arguments."""
         self._check_alone("merge_call")
         return merge_fn(self.strategy, *args, **(kwargs or {}))

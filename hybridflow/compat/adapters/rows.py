@@ -140,7 +140,7 @@ def of_rows(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
     return operands[1]._with(lambda y, x: call(x, y), operands[0])
 
 
-def _call(function: Callable[..., Any], names: list[str], others: dict[str, Any], *operands: Any) -> Any:
+def _call(function: Callable[..., Any], names: list[str], others: dict[str, Any], *operands: object) -> Any:
     return function(**dict(zip(names, operands)), **others)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow.compat.adapters.control import name_scope
-from hybridflow.compat.export import export, tf_export
+from hybridflow.compat.export import TensorLike, export, tf_export
 from hybridflow.errors import DeviceError
 
 VERSION = "2.21.0"  # whose names and arguments these are
@@ -126,13 +126,13 @@ def get_jit() -> str:
 
 
 @tf_export("config.experimental.get_memory_growth")
-def get_memory_growth(device: Any) -> bool:
+def get_memory_growth(device: object) -> bool:
     """``tf.config.experimental.get_memory_growth``: memory is taken when it is needed."""
     return True
 
 
 @tf_export("test.is_gpu_available")
-def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: Any = None) -> bool:
+def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: object = None) -> bool:
     """``tf.test.is_gpu_available``."""
     return bool(list_physical_devices("GPU"))
 
@@ -156,17 +156,19 @@ class TestCase(unittest.TestCase):
 
     __test__ = False
 
-    def assertAllClose(self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, msg: Any = None) -> None:
+    def assertAllClose(
+        self, a: TensorLike, b: TensorLike, rtol: float = 1e-6, atol: float = 1e-6, msg: object = None
+    ) -> None:
         for x, y in zip(hf.tree.leaves(a), hf.tree.leaves(b), strict=True):
             np.testing.assert_allclose(_array(x), _array(y), rtol, atol, err_msg=msg or "")
 
-    def assertAllEqual(self, a: Any, b: Any, msg: Any = None) -> None:
+    def assertAllEqual(self, a: TensorLike, b: TensorLike, msg: object = None) -> None:
         np.testing.assert_array_equal(_array(a), _array(b), err_msg=msg or "")
 
-    def assertShapeEqual(self, a: Any, b: Any, msg: Any = None) -> None:
+    def assertShapeEqual(self, a: TensorLike, b: TensorLike, msg: object = None) -> None:
         self.assertEqual(_array(a).shape, _array(b).shape, msg)
 
-    def evaluate(self, tensors: Any) -> Any:
+    def evaluate(self, tensors: object) -> Any:
         """The values as NumPy arrays."""
         return hf.tree.map(_array, tensors)
 
@@ -204,7 +206,7 @@ def get_build_info() -> dict[str, Any]:
 class Settings:
     """Options that mean nothing here: they are kept as attributes."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def __init__(self, *arguments: object, **options: object) -> None:
         self.given = arguments
         for name, value in options.items():
             setattr(self, name, value)
@@ -237,7 +239,7 @@ class AutotuneAlgorithm(enum.Enum):
     "test.is_built_with_xla",
     "test.is_cpu_target_available",
 )
-def yes(*args: Any, **options: Any) -> bool:
+def yes(*args: object, **options: object) -> bool:
     """A question that is answered by True here."""
     return True
 
@@ -247,7 +249,7 @@ def yes(*args: Any, **options: Any) -> bool:
     "config.experimental.tensor_float_32_execution_enabled",
     "test.is_built_with_rocm",
 )
-def no(*args: Any, **options: Any) -> bool:
+def no(*args: object, **options: object) -> bool:
     """A question that is answered by False here."""
     return False
 
@@ -289,7 +291,7 @@ SERVING_DEFAULT, SERVING, TRAINING = "serving_default", "serve", "train"
 class create_noop_writer(name_scope):
     """``tf.summary.create_noop_writer``: writes nothing."""
 
-    def as_default(self, step: Any = None) -> Any:
+    def as_default(self, step: object = None) -> Any:
         """A block without a writer."""
         return self
 

@@ -10,7 +10,7 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow.compat.adapters.values import operand, operands
-from hybridflow.compat.export import tf_export
+from hybridflow.compat.export import TensorLike, tf_export
 from hybridflow.compiler.ir import dtypes
 from hybridflow.errors import ArgumentError, DTypeError
 
@@ -39,13 +39,13 @@ bessel_i0, bessel_i1 = _of_floats(hf.special.i0, "bessel_i0"), _of_floats(hf.spe
 bessel_i0e, bessel_i1e = _of_floats(hf.special.i0e, "bessel_i0e"), _of_floats(hf.special.i1e, "bessel_i1e")
 
 
-def xlog1py(x: Any, y: Any, name: str | None = None) -> Any:
+def xlog1py(x: TensorLike, y: TensorLike, name: str | None = None) -> Any:
     """``tf.math.xlog1py``: ``x * log(1 + y)``; 0 where ``x`` is, and so are its derivatives."""
     return hf.where(hf.equal(operand(x), 0), hf.stop_gradient(value := _xlog1py(x, y)), value)
 
 
 @tf_export("math.polygamma")
-def polygamma(a: Any, x: Any, name: str | None = None) -> Any:
+def polygamma(a: TensorLike, x: TensorLike, name: str | None = None) -> Any:
     """``tf.math.polygamma``: the derivative of digamma whose order, one number, is ``a``."""
     order = np.asarray(operand(a)).reshape(-1)
     if order.size == 0 or np.any(order != order[0]):
@@ -54,14 +54,16 @@ def polygamma(a: Any, x: Any, name: str | None = None) -> Any:
 
 
 @tf_export("math.lbeta")
-def lbeta(x: Any, name: str | None = None) -> Any:
+def lbeta(x: TensorLike, name: str | None = None) -> Any:
     """``tf.math.lbeta``: the logarithm of the beta function, along the last axis."""
     value = operand(x)
     return hf.sum(lgamma(value), axis=-1) - lgamma(hf.sum(value, axis=-1))
 
 
 @tf_export("nn.log_poisson_loss")
-def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = False, name: str | None = None) -> Any:
+def log_poisson_loss(
+    targets: TensorLike, log_input: object, compute_full_loss: bool = False, name: str | None = None
+) -> Any:
     """``tf.nn.log_poisson_loss``."""
     z, c = operands([targets, log_input], [0, 1])
     result = hf.exp(c) - c * z
@@ -74,7 +76,7 @@ def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = Fal
 
 @tf_export("math.cumulative_logsumexp")
 def cumulative_logsumexp(
-    x: Any, axis: int = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+    x: TensorLike, axis: int = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Any:
     """``tf.math.cumulative_logsumexp``."""
     value = operand(x)

@@ -8,7 +8,7 @@ deviations.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,11 @@ from hybridflow.eager.dispatch import apply
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, InvalidArgumentError, entered
 from hybridflow.runtime.calls.variable_locks import with_locks
 
+if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
+    from hybridflow.core.type_aliases import ArrayLike, DTypeLike
+
+
 _SCRAMBLING_KEY = 0x02461E293EC8F720
 _MANTISSA = {dtypes.float16: 10, dtypes.bfloat16: 7, dtypes.float32: 23, dtypes.float64: 52}
 _LEAST = 1e-7  # of the number whose logarithm is taken
@@ -36,7 +41,7 @@ _PHILOX = 1
 _ALGORITHMS = {"philox": 1, "threefry": 2, "autoselect": 3}
 
 
-def check_algorithm(stage: str, alg: Any) -> None:
+def check_algorithm(stage: str, alg: int | None) -> None:
     """Raise for an algorithm that is not Philox: on CPUs TensorFlow has none either."""
     if isinstance(alg, str):
         number = _ALGORITHMS.get(alg.strip().lower().replace("-", "").replace("_", ""))
@@ -48,7 +53,7 @@ def check_algorithm(stage: str, alg: Any) -> None:
         raise ArgumentError(stage, f"alg is {alg!r}. Supported values are 'philox' and 'auto_select'.")
 
 
-def seed_pair(seed: Any, stage: str) -> Tensor:
+def seed_pair(seed: ArrayLike, stage: str) -> Tensor:
     """Two integers as uint64[2]."""
     pair = hf.asarray(seed)
     if pair.shape != (2,) or not dtypes.is_integer(pair.dtype):
@@ -56,7 +61,7 @@ def seed_pair(seed: Any, stage: str) -> Tensor:
     return hf.astype(pair, dtypes.uint64)
 
 
-def state_of(seed: Any, stage: str) -> Tensor:
+def state_of(seed: ArrayLike, stage: str) -> Tensor:
     """The state uint64[3] (key, and the halves of the counter) of a seed pair."""
     pair = seed_pair(seed, stage)
     start = hf.concat([hf.asarray(np.array([_SCRAMBLING_KEY], np.uint64)), pair])
@@ -70,7 +75,7 @@ def _join_words(words: Tensor) -> Tensor:
     return hf.bitwise_or(wide[..., ::2], wide[..., 1::2] << 32)
 
 
-def _words(state: Tensor, count: Any) -> Tensor:
+def _words(state: Tensor, count: object) -> Tensor:
     return apply(TABLE["random_bits"], state, shape=(count,))
 
 
@@ -94,7 +99,7 @@ def _normals(words: Tensor, dtype: Any) -> Tensor:
     return hf.reshape(pairs, units.shape)
 
 
-def _wide(dtype: Any) -> Any:
+def _wide(dtype: DTypeLike) -> Any:
     return dtypes.float64 if dtype == dtypes.float64 else dtypes.float32
 
 
@@ -102,7 +107,7 @@ def _even(count: Any, multiple: int) -> Any:
     return -(-count // multiple) * multiple
 
 
-def _float_dtype(dtype: Any, stage: str) -> Any:
+def _float_dtype(dtype: DTypeLike, stage: str) -> Any:
     result = to_dtype(dtype, stage)
     if result not in _MANTISSA:
         raise DTypeError(stage, f"dtype is {result}; it must be a float's.")
@@ -116,14 +121,14 @@ def unit_floats(state: Tensor, shape: Any, dtype: Any) -> Tensor:
     return hf.reshape(_units(words, dtype), shape)
 
 
-def normals(state: Tensor, shape: Any, dtype: Any) -> Tensor:
+def normals(state: Tensor, shape: Any, dtype: DTypeLike) -> Tensor:
     """Normal numbers of the mean 0 and the standard deviation 1, of a state."""
     count, wide = product(shape), _wide(dtype)
     words = _words(state, _even(count, 2) * (2 if wide == dtypes.float64 else 1))
     return hf.astype(hf.reshape(_normals(words, wide)[:count], shape), dtype)
 
 
-def truncated_normals(state: Tensor, shape: Any, dtype: Any) -> Tensor:
+def truncated_normals(state: Tensor, shape: Any, dtype: DTypeLike) -> Tensor:
     """Normal numbers within two standard deviations, of a state."""
     count, wide = product(shape), _wide(dtype)
     double = wide == dtypes.float64
@@ -178,7 +183,7 @@ def uniform(state: Tensor, shape: Any, minval: Any, maxval: Any, dtype: Any, sta
 
 
 def normal(
-    state: Tensor, shape: Any, mean: Any, stddev: Any, dtype: Any, stage: str, *, truncated: bool = False
+    state: Tensor, shape: Any, mean: ArrayLike, stddev: ArrayLike, dtype: Any, stage: str, *, truncated: bool = False
 ) -> Any:
     """``stateless_normal`` or ``stateless_truncated_normal`` of a state."""
     wanted = _float_dtype(dtype, stage)
@@ -186,7 +191,7 @@ def normal(
     return drawn * hf.asarray(stddev, wanted) + hf.asarray(mean, wanted)
 
 
-def categorical(state: Tensor, logits: Any, count: int, dtype: Any) -> Tensor:
+def categorical(state: Tensor, logits: TensorLike, count: int, dtype: DTypeLike) -> Tensor:
     """``stateless_categorical`` of a state: the class at which the sum of probabilities passes a number."""
     scores = hf.astype(operand(logits), dtypes.float64)
     finite = hf.isfinite(scores)
@@ -222,39 +227,39 @@ class Generator(_Generator):
         self._strategy = follow(self)
 
     @classmethod
-    def from_seed(cls, seed: Any, alg: Any = None) -> Generator:
+    def from_seed(cls, seed: object, alg: object = None) -> Generator:
         """The stream number ``seed`` from its beginning."""
         return cls(state=_state_of_seed(seed), alg=alg)
 
     @classmethod
-    def from_state(cls, state: Any, alg: Any = None) -> Generator:
+    def from_state(cls, state: object, alg: object = None) -> Generator:
         """A stream that goes on where ``state`` says."""
         return cls(state=state, alg=alg)
 
     @classmethod
-    def from_non_deterministic_state(cls, alg: Any = None) -> Generator:
+    def from_non_deterministic_state(cls, alg: object = None) -> Generator:
         """A stream whose state comes from the operating system's entropy."""
         import os
 
         return cls(state=np.frombuffer(os.urandom(24), np.int64), alg=alg)
 
     @classmethod
-    def from_key_counter(cls, key: Any, counter: Any, alg: Any = None) -> Generator:
+    def from_key_counter(cls, key: TensorLike, counter: object, alg: object = None) -> Generator:
         """The stream of a key from a counter on."""
         return cls(state=_of_key_counter(key, counter), alg=alg)
 
     @entered
-    def reset(self, state: Any) -> None:
+    def reset(self, state: ArrayLike) -> None:
         """Go on where ``state`` says."""
         self._state.assign(_three(state))
 
     @entered
-    def reset_from_seed(self, seed: Any) -> None:
+    def reset_from_seed(self, seed: object) -> None:
         """Start the stream number ``seed`` from its beginning."""
         self._state.assign(_three(_state_of_seed(seed)))
 
     @entered
-    def reset_from_key_counter(self, key: Any, counter: Any) -> None:
+    def reset_from_key_counter(self, key: TensorLike, counter: object) -> None:
         """Go on with the stream of a key from a counter on."""
         self._state.assign(_three(_of_key_counter(key, counter)))
 
@@ -267,7 +272,7 @@ class Generator(_Generator):
         """Go past what ``delta`` elements use; returns the state before."""
         return self._advance(delta * _SKIPPED)
 
-    def _advance(self, blocks: Any) -> Tensor:
+    def _advance(self, blocks: ArrayLike) -> Tensor:
         step = hf.astype(hf.asarray(blocks), dtypes.uint64)
 
         def advance() -> Tensor:
@@ -285,7 +290,7 @@ class Generator(_Generator):
         state = hf.astype(self._advance(-(-blocks // _SKIPPED) * _SKIPPED), dtypes.uint64)
         return hf.stack([hf.bitwise_xor(state[2], state[1]), state[0]])
 
-    def _take_state(self, shape: Any) -> tuple[Any, Tensor]:
+    def _take_state(self, shape: object) -> tuple[Any, Tensor]:
         """A shape, and the state (key, halves of the counter) from which its elements are drawn."""
         sizes = extents(axes(shape))
         state = hf.astype(self.skip(product(sizes)), dtypes.uint64)
@@ -300,14 +305,19 @@ class Generator(_Generator):
         return hf.where(number < 0, key, uniform(start, (), None, None, dtypes.uint64, "random.Generator"))
 
     def normal(  # type: ignore[override]  # TensorFlow's arguments
-        self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, name: Any = None
+        self, shape: object, mean: Any = 0.0, stddev: ArrayLike = 1.0, dtype: Any = dtypes.float32, name: object = None
     ) -> Any:
         """Normally distributed floats."""
         sizes, state = self._take_state(shape)
         return normal(state, sizes, mean, stddev, dtype, "random.Generator.normal")
 
     def truncated_normal(  # type: ignore[override]  # TensorFlow's arguments
-        self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, name: Any = None
+        self,
+        shape: object,
+        mean: Any = 0.0,
+        stddev: ArrayLike = 1.0,
+        dtype: object = dtypes.float32,
+        name: object = None,
     ) -> Any:
         """Normally distributed floats within two standard deviations."""
         sizes, state = self._take_state(shape)
@@ -320,7 +330,7 @@ class Generator(_Generator):
         sizes, state = self._take_state(shape)
         return uniform(state, sizes, minval, maxval, dtype, "random.Generator.uniform")
 
-    def uniform_full_int(self, shape: Any, dtype: Any = dtypes.uint64, name: Any = None) -> Any:
+    def uniform_full_int(self, shape: object, dtype: Any = dtypes.uint64, name: object = None) -> Any:
         """Integers of which every value of the dtype is as likely."""
         sizes, state = self._take_state(shape)
         return uniform(state, sizes, None, None, dtype, "random.Generator.uniform_full_int")
@@ -343,7 +353,7 @@ def _signed(number: int) -> int:
     return (number + 2**63) % 2**64 - 2**63
 
 
-def _state_of_seed(seed: Any) -> Any:
+def _state_of_seed(seed: object) -> Any:
     """The state that TensorFlow makes of a seed: an integer, or several."""
     if isinstance(seed, int):
         return [_signed(seed >> 64 * k & (2**64 - 1)) for k in range(3)]
@@ -351,12 +361,12 @@ def _state_of_seed(seed: Any) -> Any:
     return np.concatenate([np.zeros(3 - len(numbers), np.int64), numbers.astype(np.int64)])
 
 
-def _of_key_counter(key: Any, counter: Any) -> Any:
+def _of_key_counter(key: Any, counter: object) -> Any:
     numbers = [int(n) for n in np.asarray(counter).reshape(-1)]
     return [*(_signed(n) for n in (*numbers, 0, 0)[:2]), _signed(int(key))]
 
 
-def _three(state: Any) -> Any:
+def _three(state: ArrayLike) -> Any:
     if isinstance(state, list | tuple) and all(isinstance(n, int) for n in state):
         state = np.array([_signed(n) for n in state], np.int64)
     values = hf.asarray(state.value() if isinstance(state, Variable) else state)
@@ -377,7 +387,7 @@ class SeedGenerator(_Generator):
     """
 
     @entered
-    def __init__(self, seed: int | None = None, name: str | None = None, **kwargs: Any) -> None:
+    def __init__(self, seed: int | None = None, name: str | None = None, **kwargs: object) -> None:
         self._initial_seed, self.name = seed, name or "seed_generator"
         if seed is None:
             seed = int(_Generator.from_non_deterministic_state().state.numpy()[0] % 10**9)
@@ -416,7 +426,7 @@ class SeedGenerator(_Generator):
         return f"<SeedGenerator {self.name} {self._state._current().tolist()}>"
 
 
-def keras_seed(seed: Any) -> Any:
+def keras_seed(seed: object) -> Any:
     """The pair for a stateless function that Keras makes of a seed: an integer, a generator or None."""
     if isinstance(seed, SeedGenerator):
         return seed.next() % (2**31 - 2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import hybridflow as hf
@@ -21,7 +21,7 @@ def over_symbols(function: Callable[..., Any]) -> Callable[..., Any]:
         leaves, structure = pytree.flatten((args, kwargs))
         places = [k for k, leaf in enumerate(leaves) if isinstance(leaf, Symbol)]
 
-        def apply(inputs: Any) -> Any:
+        def apply(inputs: Iterable[Any]) -> Any:
             filled = list(leaves)
             for place, value in zip(places, inputs if len(places) > 1 else [inputs]):
                 filled[place] = value

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from hybridflow.models.trainer import Trainer
 from hybridflow.ragged import Ragged
 from hybridflow.sparse import COO
 from hybridflow.tracing.symbolic_tensor import SymbolicTensor
+
+if TYPE_CHECKING:
+    from hybridflow.core.variable import Variable
 
 
 def install() -> None:
@@ -80,7 +83,7 @@ def _rows_of_sparse(kind: type, st_input: COO, name: str | None = None) -> Ragge
     return Ragged.from_row_lengths(st_input.values, lengths)
 
 
-def _extents_as_tensor(sizes: Any) -> Any:
+def _extents_as_tensor(sizes: Iterable[object]) -> Any:
     """What ``dense_shape`` of a sparse tensor is."""
     return hf.asarray(np.array(sizes, np.int64)) if all(type(n) is int for n in sizes) else sizes
 
@@ -153,7 +156,7 @@ def _convert_property(kind: type, name: str, convert: Callable[..., Any], of_own
         return
     read = inner.fget
 
-    def get(self: Any) -> Any:
+    def get(self: object) -> Any:
         value = read(self)
         if not dialect.is_spoken_to(sys._getframe(1)):
             return value
@@ -189,20 +192,20 @@ def _device(value: str) -> str:
     return f"/job:localhost/replica:0/task:0/device:{kind.upper()}:{number or 0}"
 
 
-def _dtype_of_variable(variable: Any, dtype: Any) -> Any:
+def _dtype_of_variable(variable: Variable, dtype: Any) -> Any:
     return np.dtype(dtype).name if _is_keras_variable(variable) else as_dtype(dtype)
 
 
-def _is_keras_variable(variable: Any) -> bool:
+def _is_keras_variable(variable: Variable) -> bool:
     """Whether it is a weight of a layer, or a metric's: no tf.Variable."""
     return bool(variable._makers)
 
 
-def _metric_names(model: Any, names: Any) -> list[str]:
+def _metric_names(model: Any, names: object) -> list[str]:
     return [metric.name for metric in model.metrics]
 
 
-def _single(shape: Any) -> Any:
+def _single(shape: object) -> Any:
     return shape[0] if isinstance(shape, list) and len(shape) == 1 else shape
 
 
@@ -244,7 +247,7 @@ def _convert_config(kind: type) -> None:
         return
 
     @functools.wraps(inner)
-    def get_config(self: Any) -> Any:
+    def get_config(self: object) -> Any:
         config = inner(self)
         return _keras_config(config) if dialect.is_spoken_to(sys._getframe(1)) else config
 
@@ -260,7 +263,7 @@ def _keras_config(config: Any) -> Any:
     return {key: keras_description(value) for key, value in result.items()}
 
 
-def keras_description(value: Any) -> Any:
+def keras_description(value: object) -> Any:
     """What describes an object, as Keras writes it: with the module of its class."""
     if isinstance(value, (list, tuple)):
         return type(value)([keras_description(one) for one in value]) if type(value) in (list, tuple) else value
@@ -303,11 +306,11 @@ def _str(x: Any) -> str:
     return f"tf.Tensor({_numpy_text(x, str)}, shape={_shape_text(x.shape)}, dtype={x.dtype.name})"
 
 
-def _repr_of_texts(x: Any) -> str:
+def _repr_of_texts(x: StringTensor) -> str:
     return f"<tf.Tensor: shape={_shape_text(x.shape)}, dtype=string, numpy={_text_of_texts(x, repr)}>"
 
 
-def _str_of_texts(x: Any) -> str:
+def _str_of_texts(x: StringTensor) -> str:
     return f"tf.Tensor({_text_of_texts(x, str)}, shape={_shape_text(x.shape)}, dtype=string)"
 
 
@@ -372,12 +375,12 @@ def _format_of_variable(v: Any, spec: str) -> str:
     return _repr_of_variable(v) if not spec else format(v.numpy(), spec)
 
 
-def _repr_of_ragged(x: Any) -> str:
+def _repr_of_ragged(x: Ragged) -> str:
     with np.printoptions(formatter={"all": _text_of_rows}):
         return f"<tf.RaggedTensor {_text_of_rows(_rows(x))}>"
 
 
-def _text_of_rows(x: Any) -> str:
+def _text_of_rows(x: object) -> str:
     """Arrays with commas; empty ones with the brackets of all their axes."""
     if not isinstance(x, np.ndarray):
         return str(x)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import hybridflow as hf
 from hybridflow.compat.adapters.values import as_dtype, operand
-from hybridflow.compat.export import tf_export
+from hybridflow.compat.export import TensorLike, tf_export
 from hybridflow.core.string_tensor import as_strings
 from hybridflow.data.tf_example import delimited, fields, varint
 from hybridflow.errors import ArgumentTypeError, DataError, InvalidArgumentError
 
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import DTypeLike
+
 
 @tf_export("compat.as_bytes")
-def as_bytes(bytes_or_text: Any, encoding: str = "utf-8") -> bytes:
+def as_bytes(bytes_or_text: object, encoding: str = "utf-8") -> bytes:
     """``tf.compat.as_bytes``.  Raises TypeError for what is no text."""
     if isinstance(bytes_or_text, hf.strings.StringTensor):
         bytes_or_text = bytes_or_text.numpy()
@@ -27,7 +30,7 @@ def as_bytes(bytes_or_text: Any, encoding: str = "utf-8") -> bytes:
 
 
 @tf_export("compat.as_str", "compat.as_text")
-def as_text(bytes_or_text: Any, encoding: str = "utf-8") -> str:
+def as_text(bytes_or_text: object, encoding: str = "utf-8") -> str:
     """``tf.compat.as_text`` and ``as_str``.  Raises TypeError for what is no text."""
     if isinstance(bytes_or_text, (bytes, bytearray)):
         return bytes(bytes_or_text).decode(encoding)
@@ -37,19 +40,19 @@ def as_text(bytes_or_text: Any, encoding: str = "utf-8") -> str:
 
 
 @tf_export("compat.as_str_any")
-def as_str_any(value: Any, encoding: str = "utf-8") -> str:
+def as_str_any(value: TensorLike, encoding: str = "utf-8") -> str:
     """``tf.compat.as_str_any``: of anything."""
     return as_text(value, encoding) if isinstance(value, bytes) else str(value)
 
 
 @tf_export("compat.path_to_str")
-def path_to_str(path: Any) -> Any:
+def path_to_str(path: object) -> Any:
     """``tf.compat.path_to_str``."""
     return as_text(path.__fspath__()) if hasattr(path, "__fspath__") else path
 
 
 @tf_export("io.serialize_tensor")
-def serialize_tensor(tensor: Any, name: str | None = None) -> Any:
+def serialize_tensor(tensor: TensorLike, name: str | None = None) -> Any:
     """``tf.io.serialize_tensor``: the bytes of a ``TensorProto``."""
     value = operand(tensor)
     if isinstance(value, hf.strings.StringTensor):
@@ -64,7 +67,7 @@ def serialize_tensor(tensor: Any, name: str | None = None) -> Any:
 
 
 @tf_export("io.parse_tensor")
-def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Any:
+def parse_tensor(serialized: object, out_type: DTypeLike, name: str | None = None) -> Any:
     """``tf.io.parse_tensor``: of what ``serialize_tensor`` gives.  Raises InvalidArgumentError for other bytes."""
     record = as_strings(serialized, "parse_tensor").numpy()
     try:
@@ -101,5 +104,5 @@ def _number(number: int, value: int) -> bytes:
 class TFRecordOptions:
     """``tf.io.TFRecordOptions``: of which only the compression means something here."""
 
-    def __init__(self, compression_type: Any = None, **options: Any) -> None:
+    def __init__(self, compression_type: object = None, **options: object) -> None:
         self.compression_type = compression_type

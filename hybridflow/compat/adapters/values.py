@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
@@ -13,7 +13,7 @@ import hybridflow as hf
 from hybridflow.autodiff.sparse_gradient import traced_rows
 from hybridflow.code_traits import declare
 from hybridflow.compat.adapters.ragged_shapes import DynamicRaggedShape
-from hybridflow.compat.export import RowsGiven, convert_by, export, tf_export
+from hybridflow.compat.export import RowsGiven, TensorLike, convert_by, export, tf_export
 from hybridflow.compat.facade import Facade
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
@@ -25,7 +25,11 @@ from hybridflow.core.tensor import Operators
 from hybridflow.errors import ArgumentError, DTypeError, TraceError
 from hybridflow.ragged import Ragged
 
-UNSET: Any = object()  # an argument that was not given, where None is a value
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike, DTypeLike
+
+
+UNSET: object = object()  # an argument that was not given, where None is a value
 
 
 _NUMPY_ATTRIBUTES = frozenset(("alignment", "byteorder", "char", "itemsize", "kind", "num", "str", "type"))
@@ -109,7 +113,7 @@ class DType:
     def limits(self) -> tuple[Any, Any]:
         return self.min, self.max
 
-    def is_compatible_with(self, other: Any) -> bool:
+    def is_compatible_with(self, other: object) -> bool:
         return self == other
 
     def __eq__(self, other: object) -> bool:
@@ -178,7 +182,7 @@ def as_dtype(type_value: Any) -> DType:
 
 @tf_export("constant", op_type="Const")
 @declare("makes tensors")
-def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Any:
+def constant(value: ArrayLike, dtype: Any = None, shape: object = None, name: str | None = None) -> Any:
     """``tf.constant``: Python's ints become int32, or int64 where they do not fit, and NumPy's values keep their
     dtype."""
     dtype = None if dtype is None else as_dtype(dtype)
@@ -190,7 +194,9 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None 
 
 
 @tf_export("convert_to_tensor")
-def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None) -> Any:
+def convert_to_tensor(
+    value: Any, dtype: Any = None, dtype_hint: TensorLike | None = None, name: str | None = None
+) -> Any:
     """``tf.convert_to_tensor``."""
     if dtype is None and isinstance(value, (bool, int, float, list, tuple)):
         dtype = dtype_hint
@@ -236,14 +242,14 @@ def _as_made(tensor: Any, value: Any) -> Any:
     return hf.astype(tensor, dtypes.int32) if fits else tensor
 
 
-def _is_of_ints(value: Any) -> bool:
+def _is_of_ints(value: object) -> bool:
     """Whether its numbers are Python's ints."""
     while isinstance(value, (list, tuple)) and value:
         value = value[0]
     return (type(value) is int or isinstance(value, Dim)) and not isinstance(value, np.generic)
 
 
-def operand(value: Any) -> Any:
+def operand(value: TensorLike) -> Any:
     """What a function of one tensor works with."""
     if isinstance(value, Operators):
         return value
@@ -283,7 +289,7 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
 
 
 @tf_export("dtypes.saturate_cast", "saturate_cast")
-def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Any:
+def saturate_cast(value: TensorLike, dtype: DTypeLike, name: str | None = None) -> Any:
     """``tf.saturate_cast``: what is out of range becomes the nearest value in it."""
     x, to = operand(value), as_dtype(dtype)
     if not to.is_floating or (as_dtype(x.dtype).is_floating and as_dtype(x.dtype).size > to.size):
@@ -302,7 +308,7 @@ def _within(source: DType, target: DType) -> tuple[Any, Any]:
     return max(int(low), int(source.min)), min(int(high), int(source.max))
 
 
-def _extent(d: Any) -> Any:
+def _extent(d: object) -> Any:
     return int(d) if isinstance(d, np.generic) or type(d) is hf.Tensor else getattr(d, "value", d)
 
 
@@ -370,7 +376,7 @@ class _UnknownShape(TensorShape):
     def is_fully_defined(self) -> bool:
         return False
 
-    def is_compatible_with(self, other: Any) -> bool:
+    def is_compatible_with(self, other: object) -> bool:
         return True
 
     def assert_has_rank(self, rank: int) -> None:
@@ -382,7 +388,7 @@ class _UnknownShape(TensorShape):
     def merge_with(self, other: Any) -> TensorShape:
         return TensorShape(other)
 
-    def concatenate(self, other: Any) -> TensorShape:
+    def concatenate(self, other: object) -> TensorShape:
         return self
 
     def as_list(self) -> list[Any]:
@@ -432,7 +438,7 @@ class Extents(tuple):
             raise AttributeError(name)
         return getattr(self.tensor, name)
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         if not isinstance(key, (slice, int)):
             return self.tensor[key]
         extents = tuple.__getitem__(self, key)
@@ -441,39 +447,39 @@ class Extents(tuple):
     def __add__(self, other: Any) -> Any:
         return self.tensor + _number_or_tensor(other)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: object) -> Any:
         return self.tensor * _number_or_tensor(other)
 
     __radd__, __rmul__ = __add__, __mul__
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: object) -> Any:
         return self.tensor - _number_or_tensor(other)
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: object) -> Any:
         return _number_or_tensor(other) - self.tensor
 
-    def __floordiv__(self, other: Any) -> Any:
+    def __floordiv__(self, other: object) -> Any:
         return self.tensor // _number_or_tensor(other)
 
-    def __truediv__(self, other: Any) -> Any:
+    def __truediv__(self, other: object) -> Any:
         return self.tensor / _number_or_tensor(other)
 
-    def __mod__(self, other: Any) -> Any:
+    def __mod__(self, other: object) -> Any:
         return self.tensor % _number_or_tensor(other)
 
-    def __rfloordiv__(self, other: Any) -> Any:
+    def __rfloordiv__(self, other: object) -> Any:
         return _number_or_tensor(other) // self.tensor
 
-    def __rtruediv__(self, other: Any) -> Any:
+    def __rtruediv__(self, other: object) -> Any:
         return _number_or_tensor(other) / self.tensor
 
-    def __rmod__(self, other: Any) -> Any:
+    def __rmod__(self, other: object) -> Any:
         return _number_or_tensor(other) % self.tensor
 
-    def __pow__(self, other: Any) -> Any:
+    def __pow__(self, other: object) -> Any:
         return self.tensor ** _number_or_tensor(other)
 
-    def __rpow__(self, other: Any) -> Any:
+    def __rpow__(self, other: object) -> Any:
         return _number_or_tensor(other) ** self.tensor
 
     def __neg__(self) -> Any:
@@ -488,22 +494,22 @@ class Extents(tuple):
     def __ne__(self, other: object) -> Any:
         return self.tensor != _number_or_tensor(other)
 
-    def __lt__(self, other: Any) -> Any:
+    def __lt__(self, other: object) -> Any:
         return self.tensor < _number_or_tensor(other)
 
-    def __le__(self, other: Any) -> Any:
+    def __le__(self, other: object) -> Any:
         return self.tensor <= _number_or_tensor(other)
 
-    def __gt__(self, other: Any) -> Any:
+    def __gt__(self, other: object) -> Any:
         return self.tensor > _number_or_tensor(other)
 
-    def __ge__(self, other: Any) -> Any:
+    def __ge__(self, other: object) -> Any:
         return self.tensor >= _number_or_tensor(other)
 
     __hash__ = tuple.__hash__
 
 
-def _number_or_tensor(value: Any) -> Any:
+def _number_or_tensor(value: object) -> Any:
     return value.tensor if isinstance(value, Extents) else value
 
 
@@ -525,25 +531,25 @@ def shape_n(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -
 
 
 @tf_export("size")
-def size(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> Any:
+def size(input: TensorLike, out_type: DTypeLike = dtypes.int32, name: str | None = None) -> Any:
     """``tf.size``: a scalar tensor."""
     return hf.asarray(operand(input).size, out_type)
 
 
 @tf_export("rank")
-def rank(input: Any, name: str | None = None) -> Any:
+def rank(input: TensorLike, name: str | None = None) -> Any:
     """``tf.rank``: a scalar tensor."""
     return hf.asarray(operand(input).ndim, dtypes.int32)
 
 
-def array_of(value: Any) -> np.ndarray:
+def array_of(value: TensorLike) -> np.ndarray:
     """The values of a tensor, a list or an array.  Raises TraceError while there are none."""
     if isinstance(value, hf.strings.StringTensor):
         return value.texts
     return np.asarray(value.numpy() if isinstance(value, (hf.Tensor, hf.Variable)) else value)
 
 
-def extent_by(x: Any, how: Callable[[Any, Any], Any], stage: str, remedy: str) -> Any:
+def extent_by(x: TensorLike, how: Callable[[Any, Any], Any], stage: str, remedy: str) -> Any:
     """The extent that ``how(namespace, values)`` makes of values, with NumPy's functions or ours.  Raises TraceError,
     with a remedy, where a traced function has none yet, and calls cannot find it."""
     known = operand(x)._known() if isinstance(x, Operators) else np.asarray(x)
@@ -565,7 +571,7 @@ def as_extent(value: Any) -> Any:
     return value if type(value) is Dim else operator.index(value)
 
 
-def as_extents(values: Any) -> list[Any]:
+def as_extents(values: Iterable[Any]) -> list[Any]:
     """Several integers, which may be one tensor, as extents."""
     return [as_extent(value) for value in (list(operand(values)) if isinstance(values, Operators) else values)]
 
@@ -574,12 +580,12 @@ def _up_to(xp: Any, values: Any) -> Any:
     return xp.max(values) + 1 if values.size != 0 else xp.asarray(0)
 
 
-def count_up_to(x: Any, stage: str, remedy: str) -> Any:
+def count_up_to(x: TensorLike, stage: str, remedy: str) -> Any:
     """How many numbers there are from 0 to the largest, see ``extent_by``; none where there are none."""
     return extent_by(x, _up_to, stage, remedy)
 
 
-def extents(shape: Any) -> Any:
+def extents(shape: object) -> Any:
     """A shape as the functions here take it: TensorFlow's may be a tensor, a list with tensors in it, or one number."""
     if isinstance(shape, (Shape, Extents)):
         return tuple(shape)
@@ -588,7 +594,7 @@ def extents(shape: Any) -> Any:
     return shape
 
 
-def axes(axis: Any) -> Any:
+def axes(axis: object) -> Any:
     """An axis, or several, that TensorFlow also takes as a tensor or a list."""
     if isinstance(axis, (Operators, np.ndarray)):
         numbers = array_of(axis).tolist()
@@ -596,7 +602,7 @@ def axes(axis: Any) -> Any:
     return tuple(axis) if isinstance(axis, list) else axis
 
 
-def _dtype_of(value: Any) -> Any:
+def _dtype_of(value: object) -> Any:
     return None if value is None else as_dtype(value).dtype
 
 
@@ -626,15 +632,15 @@ def _variable(
     initial_value: Any = None,
     trainable: bool | None = None,
     validate_shape: bool = True,
-    caching_device: Any = None,
+    caching_device: object = None,
     name: str | None = None,
-    variable_def: Any = None,
+    variable_def: object = None,
     dtype: Any = None,
-    import_scope: Any = None,
-    constraint: Any = None,
-    synchronization: Any = None,
-    aggregation: Any = None,
-    shape: Any = None,
+    import_scope: object = None,
+    constraint: object = None,
+    synchronization: object = None,
+    aggregation: object = None,
+    shape: object = None,
     experimental_enable_variable_lifting: bool = True,
 ) -> Any:
     """``tf.Variable``, whose name ends with ``:0``."""
@@ -649,8 +655,8 @@ Variable = Facade(hf.Variable, _variable)
 
 
 def _keras_variable(
-    initializer: Any, shape: Any = None, dtype: Any = None, trainable: bool = True, autocast: bool = True,
-    aggregation: Any = None, synchronization: Any = None, name: str | None = None, **options: Any,
+    initializer: Any, shape: Any = None, dtype: DTypeLike | None = None, trainable: bool = True, autocast: bool = True,
+    aggregation: object = None, synchronization: object = None, name: str | None = None, **options: object,
 ) -> Any:  # fmt: skip
     """``tf.keras.Variable``."""
     value = initializer(tuple(shape or ()), dtype or dtypes.float32) if callable(initializer) else initializer
@@ -676,7 +682,7 @@ TensorSpec = Facade(
 )
 
 
-def _indexed_slices(values: Any, indices: Any, dense_shape: Any = None) -> Any:
+def _indexed_slices(values: TensorLike, indices: TensorLike, dense_shape: object = None) -> Any:
     """``tf.IndexedSlices``."""
     shape = None if dense_shape is None else tuple(extents(axes(dense_shape)))
     return hf.IndexedSlices(operand(values), operand(indices), shape)
@@ -685,7 +691,7 @@ def _indexed_slices(values: Any, indices: Any, dense_shape: Any = None) -> Any:
 class _Slices(Facade):
     """Gradients of look-ups are such, too, until somebody looks at the whole."""
 
-    def __instancecheck__(self, instance: Any) -> bool:
+    def __instancecheck__(self, instance: object) -> bool:
         return super().__instancecheck__(instance) or (
             isinstance(instance, hf.Tensor) and (parts_of(instance) is not None or traced_rows(instance) is not None)
         )
@@ -699,7 +705,7 @@ class Reference:
 
     __slots__ = ("_held",)
 
-    def __init__(self, held: Any) -> None:
+    def __init__(self, held: object) -> None:
         self._held = held
 
     def deref(self) -> Any:
@@ -714,7 +720,7 @@ class Reference:
 
 
 @tf_export("keras.ops.is_tensor", "is_tensor")
-def is_tensor(x: Any) -> bool:
+def is_tensor(x: TensorLike) -> bool:
     """``tf.is_tensor``: of variables too."""
     return isinstance(x, Operators)
 
@@ -734,7 +740,7 @@ def as_texts(element: Any) -> Any:
 
 
 @tf_export("get_static_value")
-def get_static_value(tensor: Any, partial: bool = False) -> Any:
+def get_static_value(tensor: TensorLike, partial: bool = False) -> Any:
     """``tf.get_static_value``: the value as a NumPy array, None while tracing."""
     if isinstance(tensor, Operators):
         if isinstance(tensor, hf.strings.StringTensor):

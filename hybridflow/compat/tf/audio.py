@@ -10,7 +10,7 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow.compat.adapters.values import operand
-from hybridflow.compat.export import tf_export
+from hybridflow.compat.export import TensorLike, tf_export
 from hybridflow.compat.tf.io import decoded
 from hybridflow.compiler.ir.dtypes import float32, int32
 from hybridflow.compiler.ir.types import TensorType
@@ -22,8 +22,8 @@ from hybridflow.strings.host import step
 class DecodeWav(NamedTuple):
     """What ``tf.audio.decode_wav`` gives: samples as [samples, channels], and how many there are in a second."""
 
-    audio: Any
-    sample_rate: Any
+    audio: object
+    sample_rate: object
 
 
 def sound_of(data: bytes, desired_channels: int = -1, desired_samples: int = -1) -> tuple[np.ndarray, int]:
@@ -47,7 +47,7 @@ def sound_of(data: bytes, desired_channels: int = -1, desired_samples: int = -1)
 
 
 @tf_export("audio.decode_wav")
-def decode_wav(contents: Any, desired_channels: int = -1, desired_samples: int = -1, name: str | None = None) -> Any:
+def decode_wav(contents: object, desired_channels: int = -1, desired_samples: int = -1, name: str | None = None) -> Any:
     """``tf.audio.decode_wav``: [samples, channels] from -1 to 1, and the rate; of 16 bits.
 
     Raises OperandError for bytes that are no such file.
@@ -60,7 +60,7 @@ def decode_wav(contents: Any, desired_channels: int = -1, desired_samples: int =
 
 
 @tf_export("audio.encode_wav")
-def encode_wav(audio: Any, sample_rate: Any, name: str | None = None) -> Any:
+def encode_wav(audio: TensorLike, sample_rate: TensorLike, name: str | None = None) -> Any:
     """``tf.audio.encode_wav``: the bytes of a file of [samples, channels] from -1 to 1, with 16 bits each."""
     x, rate = operand(audio), operand(sample_rate)
     if x.ndim != 2:

@@ -9,7 +9,7 @@ from hybridflow.compat.export import export, tf_export
 
 
 @tf_export("config.experimental_run_functions_eagerly", "config.run_functions_eagerly")
-def experimental_run_functions_eagerly(run_eagerly: Any, name: str | None = None) -> Any:
+def experimental_run_functions_eagerly(run_eagerly: bool, name: str | None = None) -> Any:
     """Let the bodies of all functions run as plain Python at each call, op by op, for debugging."""
     return hf.config.run_functions_eagerly(run_eagerly)
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hybridflow as hf
 from hybridflow.compat.export import export, tf_export
 
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import DTypeLike
+
 
 @tf_export("debugging.assert_type")
-def assert_type(tensor: Any, tf_type: Any, message: Any = None, name: str | None = None) -> Any:
+def assert_type(tensor: Any, tf_type: DTypeLike, message: str | None = None, name: str | None = None) -> Any:
     """Assert that a tensor has a dtype."""
     return hf.debugging.assert_type(tensor, tf_type, message=message)
 

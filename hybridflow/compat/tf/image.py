@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import hybridflow as hf
 from hybridflow.compat.adapters.draws import generator_of
 from hybridflow.compat.adapters.values import as_extents, convert_to_tensor, operand, saturate_cast
-from hybridflow.compat.export import export, tf_export
+from hybridflow.compat.export import TensorLike, export, tf_export
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.context import now
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.nn.image_resize import SAMPLERS, resized
 
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike, DTypeLike
+
+
 _ROWS, _COLUMNS = -3, -2
 
 
-def _picture(stage: str, image: Any) -> Any:
+def _picture(stage: str, image: TensorLike) -> Any:
     """The tensor.  Raises ShapeError where it is neither a picture nor a batch of them."""
     x = operand(image)
     if x.ndim not in (3, 4):
@@ -30,26 +34,26 @@ def _picture(stage: str, image: Any) -> Any:
 
 
 @tf_export("image.flip_left_right")
-def flip_left_right(image: Any) -> Any:
+def flip_left_right(image: TensorLike) -> Any:
     """``tf.image.flip_left_right``."""
     return hf.flip(_picture("flip_left_right", image), axis=_COLUMNS)
 
 
 @tf_export("image.flip_up_down")
-def flip_up_down(image: Any) -> Any:
+def flip_up_down(image: TensorLike) -> Any:
     """``tf.image.flip_up_down``."""
     return hf.flip(_picture("flip_up_down", image), axis=_ROWS)
 
 
 @tf_export("image.transpose")
-def transpose(image: Any, name: str | None = None) -> Any:
+def transpose(image: TensorLike, name: str | None = None) -> Any:
     """``tf.image.transpose``: rows become columns."""
     x = _picture("transpose", image)
     return hf.permute_dims(x, (*range(x.ndim - 3), x.ndim - 2, x.ndim - 3, x.ndim - 1))
 
 
 @tf_export("image.rot90")
-def rot90(image: Any, k: int = 1, name: str | None = None) -> Any:
+def rot90(image: TensorLike, k: int = 1, name: str | None = None) -> Any:
     """``tf.image.rot90``: ``k`` quarters of a turn to the left."""
     quarter_turns = k % 4
     if quarter_turns == 2:
@@ -62,7 +66,7 @@ def rot90(image: Any, k: int = 1, name: str | None = None) -> Any:
 
 
 def _flipped_by_chance(flip: Callable[[Any], Any]) -> Callable[..., Any]:
-    def flipped(image: Any, seed: Any = None) -> Any:
+    def flipped(image: TensorLike, seed: object = None) -> Any:
         """As TensorFlow does: each picture of a batch by a chance of its own."""
         x = operand(image)
         chance = generator_of(seed).uniform((x.shape[0], 1, 1, 1) if x.ndim == 4 else (), 0.0, 1.0)
@@ -77,7 +81,7 @@ random_flip_up_down = _flipped_by_chance(flip_up_down)
 
 @tf_export("image.crop_to_bounding_box")
 def crop_to_bounding_box(
-    image: Any, offset_height: int, offset_width: int, target_height: int, target_width: int
+    image: TensorLike, offset_height: int, offset_width: int, target_height: int, target_width: int
 ) -> Any:
     """``tf.image.crop_to_bounding_box``.  Raises ShapeError where the box does not lie in the picture."""
     x = _picture("crop_to_bounding_box", image)
@@ -89,7 +93,7 @@ def crop_to_bounding_box(
 
 @tf_export("image.pad_to_bounding_box")
 def pad_to_bounding_box(
-    image: Any, offset_height: int, offset_width: int, target_height: int, target_width: int
+    image: TensorLike, offset_height: int, offset_width: int, target_height: int, target_width: int
 ) -> Any:
     """``tf.image.pad_to_bounding_box``: zeros around it.  Raises ShapeError where the picture does not fit."""
     x = _picture("pad_to_bounding_box", image)
@@ -101,7 +105,7 @@ def pad_to_bounding_box(
 
 
 @tf_export("image.resize_with_crop_or_pad")
-def resize_with_crop_or_pad(image: Any, target_height: int, target_width: int) -> Any:
+def resize_with_crop_or_pad(image: TensorLike, target_height: int, target_width: int) -> Any:
     """``tf.image.resize_with_crop_or_pad``: the middle of it, or zeros around it."""
     x = _picture("resize_with_crop_or_pad", image)
     height, width = x.shape[_ROWS], x.shape[_COLUMNS]
@@ -114,7 +118,7 @@ def resize_with_crop_or_pad(image: Any, target_height: int, target_width: int) -
 
 
 @tf_export("image.central_crop")
-def central_crop(image: Any, central_fraction: float) -> Any:
+def central_crop(image: TensorLike, central_fraction: float) -> Any:
     """``tf.image.central_crop``.  Raises ArgumentError for a fraction outside of (0, 1]."""
     if not 0.0 < central_fraction <= 1.0:
         raise ArgumentError("image.central_crop", f"central_fraction is {central_fraction}. Expected one in (0, 1].")
@@ -124,7 +128,7 @@ def central_crop(image: Any, central_fraction: float) -> Any:
 
 
 @tf_export("image.random_crop")
-def random_crop(value: Any, size: Any, seed: Any = None, name: str | None = None) -> Any:
+def random_crop(value: Any, size: Any, seed: object = None, name: str | None = None) -> Any:
     """``tf.image.random_crop``: a part of that size, one extent for each axis, at a place drawn by chance.
 
     Raises ShapeError where the size does not fit.
@@ -147,7 +151,7 @@ def _cropped(stage: str, x: Any, size: Any, draw: Callable[[int, int], Any]) -> 
 
 
 @tf_export("image.rgb_to_grayscale", "keras.ops.image.rgb_to_grayscale")
-def rgb_to_grayscale(images: Any, name: str | None = None) -> Any:
+def rgb_to_grayscale(images: TensorLike, name: str | None = None) -> Any:
     """``tf.image.rgb_to_grayscale``: one channel."""
     x = operand(images)
     weights = hf.asarray(np.array([0.2989, 0.5870, 0.1140], np.float32))
@@ -156,13 +160,13 @@ def rgb_to_grayscale(images: Any, name: str | None = None) -> Any:
 
 
 @tf_export("image.grayscale_to_rgb")
-def grayscale_to_rgb(images: Any, name: str | None = None) -> Any:
+def grayscale_to_rgb(images: TensorLike, name: str | None = None) -> Any:
     """``tf.image.grayscale_to_rgb``: the one channel three times."""
     return hf.concat([operand(images)] * 3, axis=-1)
 
 
 @tf_export("image.convert_image_dtype")
-def convert_image_dtype(image: Any, dtype: Any, saturate: bool = False, name: str | None = None) -> Any:
+def convert_image_dtype(image: TensorLike, dtype: DTypeLike, saturate: bool = False, name: str | None = None) -> Any:
     """``tf.image.convert_image_dtype``: floats from 0 to 1, ints from 0 to their largest."""
     x, wanted = operand(image), np.dtype(getattr(dtype, "dtype", dtype))
     if x.dtype == wanted:
@@ -215,13 +219,13 @@ def _in_floats(function: Callable[[Any], Any], image: Any) -> Any:
 
 
 @tf_export("image.adjust_brightness")
-def adjust_brightness(image: Any, delta: Any) -> Any:
+def adjust_brightness(image: TensorLike, delta: TensorLike) -> Any:
     """``tf.image.adjust_brightness``."""
     return _in_floats(lambda x: x + delta, image)
 
 
 @tf_export("image.adjust_contrast")
-def adjust_contrast(images: Any, contrast_factor: Any) -> Any:
+def adjust_contrast(images: TensorLike, contrast_factor: TensorLike) -> Any:
     """``tf.image.adjust_contrast``: each channel around its mean."""
 
     def adjusted(x: Any, factor: Any) -> Any:
@@ -234,25 +238,25 @@ def adjust_contrast(images: Any, contrast_factor: Any) -> Any:
 
 
 @tf_export("image.adjust_gamma")
-def adjust_gamma(image: Any, gamma: float = 1, gain: float = 1) -> Any:
+def adjust_gamma(image: TensorLike, gamma: float = 1, gain: float = 1) -> Any:
     """``tf.image.adjust_gamma``."""
     return _in_floats(lambda x: gain * x**gamma, image)
 
 
 @tf_export("image.random_brightness")
-def random_brightness(image: Any, max_delta: float, seed: Any = None) -> Any:
+def random_brightness(image: TensorLike, max_delta: float, seed: object = None) -> Any:
     """``tf.image.random_brightness``."""
     return adjust_brightness(image, generator_of(seed).uniform((), -max_delta, max_delta))
 
 
 @tf_export("image.random_contrast")
-def random_contrast(image: Any, lower: float, upper: float, seed: Any = None) -> Any:
+def random_contrast(image: TensorLike, lower: float, upper: float, seed: object = None) -> Any:
     """``tf.image.random_contrast``."""
     return adjust_contrast(image, generator_of(seed).uniform((), lower, upper))
 
 
 @tf_export("image.per_image_standardization")
-def per_image_standardization(image: Any) -> Any:
+def per_image_standardization(image: TensorLike) -> Any:
     """``tf.image.per_image_standardization``: mean 0 and deviation 1, but for pictures of nearly one value."""
     x = hf.astype(_picture("per_image_standardization", image), dtypes.float32)
     every = (_ROWS, _COLUMNS, -1)
@@ -263,9 +267,9 @@ def per_image_standardization(image: Any) -> Any:
 
 @tf_export("image.resize")
 def resize(
-    images: Any,
+    images: TensorLike,
     size: Any,
-    method: Any = "bilinear",
+    method: str = "bilinear",
     preserve_aspect_ratio: bool = False,
     antialias: bool = False,
     name: str | None = None,
@@ -283,7 +287,7 @@ def resize(
 
 @tf_export("image.resize_with_pad")
 def resize_with_pad(
-    image: Any, target_height: int, target_width: int, method: Any = "bilinear", antialias: bool = False
+    image: TensorLike, target_height: int, target_width: int, method: str = "bilinear", antialias: bool = False
 ) -> Any:
     """``tf.image.resize_with_pad``: as large as it fits into that size with its own ratio, and zeros around it."""
     x = _picture("resize_with_pad", image)
@@ -303,7 +307,7 @@ class ResizeMethod:
 
 
 @tf_export("image.total_variation")
-def total_variation(images: Any, name: str | None = None) -> Any:
+def total_variation(images: TensorLike, name: str | None = None) -> Any:
     """``tf.image.total_variation``: the sum of the differences of neighbours, of each picture."""
     x = _picture("total_variation", images)
     every = (_ROWS, _COLUMNS, -1)
@@ -312,7 +316,7 @@ def total_variation(images: Any, name: str | None = None) -> Any:
 
 
 @tf_export("image.image_gradients")
-def image_gradients(image: Any) -> tuple[Any, Any]:
+def image_gradients(image: TensorLike) -> tuple[Any, Any]:
     """``tf.image.image_gradients``: differences to the next row and column, 0 in the last.
 
     Raises ShapeError where it is no batch.
@@ -325,7 +329,7 @@ def image_gradients(image: Any) -> tuple[Any, Any]:
 
 
 @tf_export("image.psnr")
-def psnr(a: Any, b: Any, max_val: float, name: str | None = None) -> Any:
+def psnr(a: TensorLike, b: TensorLike, max_val: float, name: str | None = None) -> Any:
     """``tf.image.psnr``: decibels, of each picture."""
     both = [convert_image_dtype(operand(x), dtypes.float32) for x in (a, b)]
     whole = float(max_val) / (np.iinfo(operand(a).dtype).max if dtypes.is_integer(operand(a).dtype) else 1.0)
@@ -334,7 +338,9 @@ def psnr(a: Any, b: Any, max_val: float, name: str | None = None) -> Any:
 
 
 @tf_export("image.extract_patches")
-def extract_patches(images: Any, sizes: Any, strides: Any, rates: Any, padding: str, name: str | None = None) -> Any:
+def extract_patches(
+    images: TensorLike, sizes: Any, strides: Any, rates: Any, padding: str, name: str | None = None
+) -> Any:
     """``tf.image.extract_patches``: windows of a batch, each as one row of channels."""
     x = _picture("extract_patches", images)
     (_, high, wide, _), (_, down, right, _), (_, apart, beside, _) = sizes, strides, rates
@@ -354,7 +360,7 @@ def extract_patches(images: Any, sizes: Any, strides: Any, rates: Any, padding: 
 
 
 @tf_export("image.rgb_to_hsv")
-def rgb_to_hsv(images: Any, name: str | None = None) -> Any:
+def rgb_to_hsv(images: TensorLike, name: str | None = None) -> Any:
     """``tf.image.rgb_to_hsv``: hue (from 0 to 1), saturation and value in the place of red, green and blue."""
     x = operand(images)
     red, green, blue = x[..., 0], x[..., 1], x[..., 2]
@@ -368,7 +374,7 @@ def rgb_to_hsv(images: Any, name: str | None = None) -> Any:
 
 
 @tf_export("image.hsv_to_rgb")
-def hsv_to_rgb(images: Any, name: str | None = None) -> Any:
+def hsv_to_rgb(images: TensorLike, name: str | None = None) -> Any:
     """``tf.image.hsv_to_rgb``."""
     x = operand(images)
     hue, saturation, value = x[..., 0] * 6.0, x[..., 1], x[..., 2]
@@ -377,7 +383,7 @@ def hsv_to_rgb(images: Any, name: str | None = None) -> Any:
 
 
 @tf_export("image.adjust_hue")
-def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Any:
+def adjust_hue(image: TensorLike, delta: TensorLike, name: str | None = None) -> Any:
     """``tf.image.adjust_hue``: turned by ``delta`` of a whole turn."""
 
     def adjusted(x: Any, delta: Any) -> Any:
@@ -388,7 +394,7 @@ def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Any:
 
 
 @tf_export("image.adjust_saturation")
-def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = None) -> Any:
+def adjust_saturation(image: TensorLike, saturation_factor: object, name: str | None = None) -> Any:
     """``tf.image.adjust_saturation``."""
 
     def adjusted(x: Any, factor: Any) -> Any:
@@ -402,43 +408,43 @@ def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = Non
 
 
 @tf_export("image.random_hue")
-def random_hue(image: Any, max_delta: float, seed: Any = None) -> Any:
+def random_hue(image: TensorLike, max_delta: float, seed: object = None) -> Any:
     """``tf.image.random_hue``."""
     return adjust_hue(image, generator_of(seed).uniform((), -max_delta, max_delta))
 
 
 @tf_export("image.random_saturation")
-def random_saturation(image: Any, lower: float, upper: float, seed: Any = None) -> Any:
+def random_saturation(image: TensorLike, lower: float, upper: float, seed: object = None) -> Any:
     """``tf.image.random_saturation``."""
     return adjust_saturation(image, generator_of(seed).uniform((), lower, upper))
 
 
 @tf_export("image.stateless_random_brightness")
-def stateless_random_brightness(image: Any, max_delta: float, seed: Any) -> Any:
+def stateless_random_brightness(image: Any, max_delta: float, seed: ArrayLike) -> Any:
     """``tf.image.stateless_random_brightness``."""
     return adjust_brightness(image, hf.random.stateless_uniform((), seed, -max_delta, max_delta))
 
 
 @tf_export("image.stateless_random_contrast")
-def stateless_random_contrast(image: Any, lower: float, upper: float, seed: Any) -> Any:
+def stateless_random_contrast(image: Any, lower: float, upper: float, seed: ArrayLike) -> Any:
     """``tf.image.stateless_random_contrast``."""
     return adjust_contrast(image, hf.random.stateless_uniform((), seed, lower, upper))
 
 
 @tf_export("image.stateless_random_hue")
-def stateless_random_hue(image: Any, max_delta: float, seed: Any) -> Any:
+def stateless_random_hue(image: Any, max_delta: float, seed: ArrayLike) -> Any:
     """``tf.image.stateless_random_hue``."""
     return adjust_hue(image, hf.random.stateless_uniform((), seed, -max_delta, max_delta))
 
 
 @tf_export("image.stateless_random_saturation")
-def stateless_random_saturation(image: Any, lower: float, upper: float, seed: Any) -> Any:
+def stateless_random_saturation(image: Any, lower: float, upper: float, seed: ArrayLike) -> Any:
     """``tf.image.stateless_random_saturation``."""
     return adjust_saturation(image, hf.random.stateless_uniform((), seed, lower, upper))
 
 
 def _flipped_by_seed(flip: Callable[[Any], Any]) -> Callable[..., Any]:
-    def flipped(image: Any, seed: Any) -> Any:
+    def flipped(image: TensorLike, seed: ArrayLike) -> Any:
         """As TensorFlow does: each picture of a batch by a chance of its own."""
         x = operand(image)
         chance = hf.random.stateless_uniform((x.shape[0], 1, 1, 1) if x.ndim == 4 else (), seed)
@@ -452,7 +458,7 @@ stateless_random_flip_up_down = _flipped_by_seed(flip_up_down)
 
 
 @tf_export("image.stateless_random_crop")
-def stateless_random_crop(value: Any, size: Any, seed: Any, name: str | None = None) -> Any:
+def stateless_random_crop(value: TensorLike, size: Any, seed: ArrayLike, name: str | None = None) -> Any:
     """``tf.image.stateless_random_crop``: see ``random_crop``."""
     x = operand(value)
     starts = hf.random.stateless_uniform((x.ndim,), seed)
@@ -460,7 +466,7 @@ def stateless_random_crop(value: Any, size: Any, seed: Any, name: str | None = N
 
 
 @tf_export("image.sobel_edges")
-def sobel_edges(image: Any) -> Any:
+def sobel_edges(image: TensorLike) -> Any:
     """``tf.image.sobel_edges``: how much a batch of pictures changes downwards, and to the right, along a last axis."""
     x = hf.pad(_picture("sobel_edges", image), [(0, 0), (1, 1), (1, 1), (0, 0)], mode="reflect")
     across = x[:, :, :-2] + 2 * x[:, :, 1:-1] + x[:, :, 2:]
@@ -468,7 +474,7 @@ def sobel_edges(image: Any) -> Any:
     return hf.stack([across[:, 2:] - across[:, :-2], along[:, :, 2:] - along[:, :, :-2]], axis=-1)
 
 
-def _in_colors(matrix: Any, name: str) -> Callable[..., Any]:
+def _in_colors(matrix: object, name: str) -> Callable[..., Any]:
     """A function that multiplies colors by a matrix."""
 
     def converted(images: Any, name: str | None = None) -> Any:
@@ -490,7 +496,8 @@ rgb_to_yuv, yuv_to_rgb = _in_colors(_TO_YUV, "rgb_to_yuv"), _in_colors(_FROM_YUV
 
 @tf_export("image.ssim")
 def ssim(
-    img1: Any, img2: Any, max_val: float, filter_size: int = 11, filter_sigma: float = 1.5, k1: float = 0.01,
+    img1: TensorLike, img2: TensorLike, max_val: float, filter_size: int = 11, filter_sigma: float = 1.5,
+    k1: float = 0.01,
     k2: float = 0.03, return_index_map: bool = False,
 ) -> Any:  # fmt: skip
     """``tf.image.ssim``: how alike pictures are (Wang et al., "Image Quality Assessment", 2004), of each picture."""
@@ -504,7 +511,7 @@ _SCALES = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
 
 @tf_export("image.ssim_multiscale")
 def ssim_multiscale(
-    img1: Any, img2: Any, max_val: float, power_factors: Any = _SCALES, filter_size: int = 11,
+    img1: TensorLike, img2: TensorLike, max_val: float, power_factors: Any = _SCALES, filter_size: int = 11,
     filter_sigma: float = 1.5, k1: float = 0.01, k2: float = 0.03,
 ) -> Any:  # fmt: skip
     """``tf.image.ssim_multiscale``, of each picture: ``ssim`` at sizes that halve."""
@@ -529,7 +536,7 @@ def _halved(x: Any) -> Any:
     return hf.reshape(small, (*lead, *small.shape[1:]))
 
 
-def _as_floats(img1: Any, img2: Any, max_val: float) -> tuple[Any, Any, float]:
+def _as_floats(img1: TensorLike, img2: Any, max_val: float) -> tuple[Any, Any, float]:
     """Both pictures in float32, and the largest value in their scale."""
     image = operand(img1)
     top = float(np.iinfo(image.dtype).max) if dtypes.is_integer(image.dtype) else 1.0

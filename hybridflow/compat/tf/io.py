@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import hybridflow as hf
 from hybridflow.compat.adapters.values import as_dtype, operand
-from hybridflow.compat.export import export, tf_export
+from hybridflow.compat.export import TensorLike, export, tf_export
 from hybridflow.compiler.ir.dtypes import bool_, uint8
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.core.string_tensor import as_strings, string
 from hybridflow.errors import ArgumentError, OperandError, ShapeError
 from hybridflow.strings.host import extent, known, step
+
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import DTypeLike
+
 
 export(hf.data.TFRecordWriter, "io.TFRecordWriter", "data.experimental.TFRecordWriter")
 
@@ -64,7 +68,7 @@ def _gray(array: np.ndarray) -> np.ndarray:
     return np.asarray(np.where(np.ptp(array, -1, keepdims=True) == 0, array[..., :1], weighed), np.uint8)
 
 
-def _frames(picture: Any) -> np.ndarray:
+def _frames(picture: object) -> np.ndarray:
     """[frames, height, width, 3]."""
     from PIL import ImageSequence
 
@@ -83,7 +87,11 @@ def _in_dtype(array: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
 
 
 def decoded(
-    stage: str, contents: Any, read: Callable[[bytes], np.ndarray], dtype: np.dtype[Any], extents: Sequence[int | None]
+    stage: str,
+    contents: object,
+    read: Callable[[bytes], np.ndarray],
+    dtype: np.dtype[Any],
+    extents: Sequence[int | None],
 ) -> Any:
     """What ``read`` makes of the contents of a file: a tensor with these extents, of which None is found by calls.
 
@@ -102,7 +110,7 @@ def decoded(
     return step(lambda texts: read(texts.item()), [x], [TensorType(shape, dtype)])[0]
 
 
-def _decoded_picture(stage: str, contents: Any, channels: int, dtype: Any, ratio: int = 1) -> Any:
+def _decoded_picture(stage: str, contents: object, channels: int, dtype: DTypeLike, ratio: int = 1) -> Any:
     wanted = as_dtype(dtype).dtype
 
     def read(data: bytes) -> np.ndarray:
@@ -113,14 +121,14 @@ def _decoded_picture(stage: str, contents: Any, channels: int, dtype: Any, ratio
 
 
 @tf_export("io.decode_png", "image.decode_png")
-def decode_png(contents: Any, channels: int = 0, dtype: Any = "uint8", name: str | None = None) -> Any:
+def decode_png(contents: object, channels: int = 0, dtype: DTypeLike = "uint8", name: str | None = None) -> Any:
     """``tf.io.decode_png``: [height, width, channels]."""
     return _decoded_picture("decode_png", contents, channels, dtype)
 
 
 @tf_export("io.decode_jpeg", "image.decode_jpeg")
 def decode_jpeg(
-    contents: Any, channels: int = 0, ratio: int = 1, fancy_upscaling: bool = True,
+    contents: object, channels: int = 0, ratio: int = 1, fancy_upscaling: bool = True,
     try_recover_truncated: bool = False, acceptable_fraction: float = 1, dct_method: str = "", name: str | None = None,
 ) -> Any:  # fmt: skip
     """``tf.io.decode_jpeg``: [height, width, channels], smaller by ``ratio``."""
@@ -129,7 +137,7 @@ def decode_jpeg(
 
 @tf_export("io.decode_and_crop_jpeg", "image.decode_and_crop_jpeg")
 def decode_and_crop_jpeg(
-    contents: Any, crop_window: Any, channels: int = 0, ratio: int = 1, fancy_upscaling: bool = True,
+    contents: object, crop_window: TensorLike, channels: int = 0, ratio: int = 1, fancy_upscaling: bool = True,
     try_recover_truncated: bool = False, acceptable_fraction: float = 1, dct_method: str = "", name: str | None = None,
 ) -> Any:  # fmt: skip
     """``tf.io.decode_and_crop_jpeg``: the part [y, x, height, width]."""
@@ -138,14 +146,14 @@ def decode_and_crop_jpeg(
 
 
 @tf_export("io.is_jpeg", "image.is_jpeg")
-def is_jpeg(contents: Any, name: str | None = None) -> Any:
+def is_jpeg(contents: object, name: str | None = None) -> Any:
     """``tf.io.is_jpeg``: whether the bytes begin as those of a JPEG file."""
     x = as_strings(contents, "is_jpeg")
     return step(lambda texts: texts.item()[:3] == b"\xff\xd8\xff", [x], [TensorType((), bool_)])[0]
 
 
 @tf_export("io.extract_jpeg_shape", "image.extract_jpeg_shape")
-def extract_jpeg_shape(contents: Any, output_type: Any = "int32", name: str | None = None) -> Any:
+def extract_jpeg_shape(contents: object, output_type: DTypeLike = "int32", name: str | None = None) -> Any:
     """``tf.io.extract_jpeg_shape``: height, width and channels."""
     dtype, x = as_dtype(output_type).dtype, as_strings(contents, "extract_jpeg_shape")
 
@@ -156,20 +164,20 @@ def extract_jpeg_shape(contents: Any, output_type: Any = "int32", name: str | No
 
 
 @tf_export("io.decode_bmp", "image.decode_bmp")
-def decode_bmp(contents: Any, channels: int = 0, name: str | None = None) -> Any:
+def decode_bmp(contents: object, channels: int = 0, name: str | None = None) -> Any:
     """``tf.io.decode_bmp``: [height, width, channels]."""
     return _decoded_picture("decode_bmp", contents, channels, "uint8")
 
 
 @tf_export("io.decode_gif", "image.decode_gif")
-def decode_gif(contents: Any, name: str | None = None) -> Any:
+def decode_gif(contents: object, name: str | None = None) -> Any:
     """``tf.io.decode_gif``: [frames, height, width, 3]."""
     return decoded("decode_gif", contents, lambda data: _frames(opened("decode_gif", data)), uint8, (None,) * 3 + (3,))
 
 
 @tf_export("io.decode_image", "image.decode_image")
 def decode_image(
-    contents: Any, channels: int | None = None, dtype: Any = "uint8", name: str | None = None,
+    contents: object, channels: int | None = None, dtype: DTypeLike = "uint8", name: str | None = None,
     expand_animations: bool = True,
 ) -> Any:  # fmt: skip
     """``tf.io.decode_image``: [height, width, channels]; of a GIF all frames, with an axis for them before.
@@ -193,7 +201,7 @@ def decode_image(
     return decoded("decode_image", contents, read, wanted, (None, None, channels or None))
 
 
-def _encoded(stage: str, image: Any, form: str, depths: Sequence[type], **options: Any) -> Any:
+def _encoded(stage: str, image: TensorLike, form: str, depths: Sequence[type], **options: object) -> Any:
     """A picture as a file: a text.  Raises ArgumentError for another shape or dtype than files have."""
     x = operand(image)
     if x.ndim != 3 or x.shape[-1] not in _MODES or x.dtype.type not in depths:
@@ -213,7 +221,7 @@ def _encoded(stage: str, image: Any, form: str, depths: Sequence[type], **option
 
 
 @tf_export("io.encode_png", "image.encode_png")
-def encode_png(image: Any, compression: int = -1, name: str | None = None) -> Any:
+def encode_png(image: TensorLike, compression: int = -1, name: str | None = None) -> Any:
     """``tf.io.encode_png``: the bytes of a file."""
     options = {} if compression < 0 else {"compress_level": compression}
     return _encoded("encode_png", image, "PNG", (np.uint8, np.uint16), **options)
@@ -221,7 +229,7 @@ def encode_png(image: Any, compression: int = -1, name: str | None = None) -> An
 
 @tf_export("io.encode_jpeg", "image.encode_jpeg")
 def encode_jpeg(
-    image: Any, format: str = "", quality: int = 95, progressive: bool = False, optimize_size: bool = False,
+    image: TensorLike, format: str = "", quality: int = 95, progressive: bool = False, optimize_size: bool = False,
     chroma_downsampling: bool = True, density_unit: str = "in", x_density: int = 300, y_density: int = 300,
     xmp_metadata: str = "", name: str | None = None,
 ) -> Any:  # fmt: skip
@@ -232,7 +240,7 @@ def encode_jpeg(
 
 
 @tf_export("image.adjust_jpeg_quality")
-def adjust_jpeg_quality(image: Any, jpeg_quality: Any, dct_method: str = "", name: str | None = None) -> Any:
+def adjust_jpeg_quality(image: TensorLike, jpeg_quality: Any, dct_method: str = "", name: str | None = None) -> Any:
     """``tf.image.adjust_jpeg_quality``: the picture as a JPEG file of a quality keeps it, in its dtype."""
     x = operand(image)
     is_float = as_dtype(x.dtype).is_floating

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import hybridflow as hf
 from hybridflow.compat.adapters.values import array_of, axes, operand, operands
-from hybridflow.compat.export import Operand, tf_export
+from hybridflow.compat.export import Operand, TensorLike, tf_export
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Operators
 from hybridflow.errors import ArgumentError
 
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike, DTypeLike
+
 
 @tf_export("linalg.matmul", "matmul")
 def matmul(
-    a: Any, b: Any, transpose_a: bool = False, transpose_b: bool = False, adjoint_a: bool = False,
-    adjoint_b: bool = False, a_is_sparse: bool = False, b_is_sparse: bool = False, output_type: Any = None,
+    a: object, b: object, transpose_a: bool = False, transpose_b: bool = False, adjoint_a: bool = False,
+    adjoint_b: bool = False, a_is_sparse: bool = False, b_is_sparse: bool = False, output_type: DTypeLike | None = None,
     grad_a: bool = False, grad_b: bool = False, name: str | None = None,
 ) -> Any:  # fmt: skip
     """``tf.matmul``.  Both operands have two axes or more, as TensorFlow wants it."""
@@ -28,7 +31,7 @@ def matmul(
 
 @tf_export("linalg.matvec")
 def matvec(
-    a: Any, b: Any, transpose_a: bool = False, adjoint_a: bool = False, a_is_sparse: bool = False,
+    a: TensorLike, b: TensorLike, transpose_a: bool = False, adjoint_a: bool = False, a_is_sparse: bool = False,
     b_is_sparse: bool = False, name: str | None = None,
 ) -> Any:  # fmt: skip
     """``tf.linalg.matvec``."""
@@ -38,14 +41,14 @@ def matvec(
 
 
 @tf_export("linalg.tensordot", "tensordot")
-def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Any:
+def tensordot(a: Any, b: Any, axes: object, name: str | None = None) -> Any:
     """``tf.tensordot``."""
     x, y = operands([a, b], [0, 1])
     return hf.tensordot(x, y, axes=array_of(axes).tolist() if isinstance(axes, Operators) else axes)
 
 
 @tf_export("linalg.einsum", "keras.ops.einsum", "einsum")
-def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Any:
+def einsum(equation: str, *inputs: object, **kwargs: object) -> Any:
     """``tf.einsum``."""
     kwargs.pop("name", None)
     kwargs.pop("optimize", None)
@@ -56,28 +59,30 @@ def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Any:
 
 
 @tf_export("linalg.inv")
-def inv(input: Any, adjoint: bool = False, name: str | None = None) -> Any:
+def inv(input: TensorLike, adjoint: bool = False, name: str | None = None) -> Any:
     """``tf.linalg.inv``."""
     inverse = hf.linalg.inv(operand(input))
     return hf.matrix_transpose(inverse) if adjoint else inverse
 
 
 @tf_export("linalg.solve")
-def solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None = None) -> Any:
+def solve(matrix: TensorLike, rhs: TensorLike, adjoint: bool = False, name: str | None = None) -> Any:
     """``tf.linalg.solve``."""
     a, b = operands([matrix, rhs], [0, 1])
     return hf.linalg.solve(hf.matrix_transpose(a) if adjoint else a, b)
 
 
 @tf_export("linalg.triangular_solve")
-def triangular_solve(matrix: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None) -> Any:
+def triangular_solve(
+    matrix: TensorLike, rhs: TensorLike, lower: bool = True, adjoint: bool = False, name: str | None = None
+) -> Any:
     """``tf.linalg.triangular_solve``."""
     a, b = operands([matrix, rhs], [0, 1])
     return hf.linalg.triangular_solve(a, b, lower=lower, transpose=adjoint)
 
 
 @tf_export("linalg.svd")
-def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
+def svd(tensor: TensorLike, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None) -> Any:
     """``tf.linalg.svd``: ``s, u, v``; v is not transposed."""
     if not compute_uv:
         return hf.linalg.svdvals(operand(tensor))
@@ -86,19 +91,21 @@ def svd(tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name:
 
 
 @tf_export("linalg.qr")
-def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> Any:
+def qr(input: TensorLike, full_matrices: bool = False, name: str | None = None) -> Any:
     """``tf.linalg.qr``."""
     return hf.linalg.qr(operand(input), mode="complete" if full_matrices else "reduced")
 
 
 @tf_export("linalg.logdet")
-def logdet(matrix: Any, name: str | None = None) -> Any:
+def logdet(matrix: TensorLike, name: str | None = None) -> Any:
     """``tf.linalg.logdet``, of a positive definite matrix."""
     return hf.linalg.slogdet(operand(matrix))[1]
 
 
 @tf_export("linalg.lstsq")
-def lstsq(matrix: Any, rhs: Any, l2_regularizer: float = 0.0, fast: bool = True, name: str | None = None) -> Any:
+def lstsq(
+    matrix: TensorLike, rhs: TensorLike, l2_regularizer: float = 0.0, fast: bool = True, name: str | None = None
+) -> Any:
     """``tf.linalg.lstsq``."""
     a, b = operands([matrix, rhs], [0, 1])
     if not l2_regularizer:
@@ -109,7 +116,13 @@ def lstsq(matrix: Any, rhs: Any, l2_regularizer: float = 0.0, fast: bool = True,
 
 
 @tf_export("linalg.norm", "norm")
-def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: bool | None = None, name: Any = None) -> Any:
+def norm(
+    tensor: TensorLike,
+    ord: object = "euclidean",
+    axis: object = None,
+    keepdims: bool | None = None,
+    name: object = None,
+) -> Any:
     """``tf.norm``: of all elements unless axes are given; a pair of axes is that of a matrix."""
     x, over = operand(tensor), axes(axis)
     if isinstance(over, tuple) and len(over) == 2 and ord not in ("euclidean", "fro"):
@@ -121,7 +134,9 @@ def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: bool |
 
 
 @tf_export("linalg.normalize")
-def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str | None = None) -> tuple[Any, Any]:
+def normalize(
+    tensor: TensorLike, ord: object = "euclidean", axis: object = None, name: str | None = None
+) -> tuple[Any, Any]:
     """``tf.linalg.normalize``: the normalized tensor, and the norm."""
     x = operand(tensor)
     length = norm(x, ord, axis, keepdims=True)
@@ -129,7 +144,7 @@ def normalize(tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str |
 
 
 @tf_export("linalg.diag")
-def diag(diagonal: Any, name: str = "diag", k: int = 0, **options: Any) -> Any:
+def diag(diagonal: TensorLike, name: str = "diag", k: int = 0, **options: object) -> Any:
     """``tf.linalg.diag``, of one diagonal."""
     if options or not isinstance(k, int):
         raise ArgumentError("linalg.diag", "a matrix is made of one diagonal, and is square.")
@@ -141,7 +156,7 @@ def diag(diagonal: Any, name: str = "diag", k: int = 0, **options: Any) -> Any:
 
 
 @tf_export("linalg.diag_part")
-def diag_part(input: Any, name: str = "diag_part", k: int = 0, **options: Any) -> Any:
+def diag_part(input: TensorLike, name: str = "diag_part", k: int = 0, **options: object) -> Any:
     """``tf.linalg.diag_part``, of one diagonal."""
     if options or not isinstance(k, int):
         raise ArgumentError("linalg.diag_part", "one diagonal is taken at a time.")
@@ -149,7 +164,7 @@ def diag_part(input: Any, name: str = "diag_part", k: int = 0, **options: Any) -
 
 
 @tf_export("linalg.set_diag")
-def set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: int = 0, **options: Any) -> Any:
+def set_diag(input: TensorLike, diagonal: TensorLike, name: str = "set_diag", k: int = 0, **options: object) -> Any:
     """``tf.linalg.set_diag``, of the main diagonal."""
     if options or k != 0:
         raise ArgumentError("linalg.set_diag", "the main diagonal is set.")
@@ -162,7 +177,7 @@ def set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: int = 0, **op
 
 
 @tf_export("linalg.band_part")
-def band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = None) -> Any:
+def band_part(input: TensorLike, num_lower: Any, num_upper: Any, name: str | None = None) -> Any:
     """``tf.linalg.band_part``: diagonals from ``num_lower`` below to ``num_upper`` above, all of them for -1."""
     x = operand(input)
     x = x if int(num_lower) < 0 else hf.triu(x, k=-int(num_lower))
@@ -170,26 +185,28 @@ def band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = Non
 
 
 @tf_export("linalg.tensor_diag")
-def tensor_diag(diagonal: Any, name: str | None = None) -> Any:
+def tensor_diag(diagonal: TensorLike, name: str | None = None) -> Any:
     """``tf.linalg.tensor_diag``: the axes twice, with the elements where both say the same place."""
     x = operand(diagonal)
     return hf.reshape(diag(hf.reshape(x, (-1,))), (*x.shape, *x.shape))
 
 
 @tf_export("linalg.adjoint")
-def adjoint(matrix: Any, name: str | None = None) -> Any:
+def adjoint(matrix: TensorLike, name: str | None = None) -> Any:
     """``tf.linalg.adjoint``."""
     return hf.matrix_transpose(operand(matrix))
 
 
 @tf_export("linalg.pinv")
-def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | None = None) -> Any:
+def pinv(a: TensorLike, rcond: object = None, validate_args: bool = False, name: str | None = None) -> Any:
     """``tf.linalg.pinv``."""
     return hf.linalg.pinv(operand(a), rtol=rcond)
 
 
 @tf_export("linalg.matrix_rank")
-def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str | None = None) -> Any:
+def matrix_rank(
+    a: TensorLike, tol: ArrayLike | None = None, validate_args: bool = False, name: str | None = None
+) -> Any:
     """``tf.linalg.matrix_rank``: how many singular values are above ``tol``, which is no share of the largest."""
     x = operand(a)
     if tol is None:
@@ -211,7 +228,7 @@ def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None, name:
 
 
 @tf_export("clip_by_norm")
-def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Any:
+def clip_by_norm(t: TensorLike, clip_norm: Any, axes: Any = None, name: str | None = None) -> Any:
     """``tf.clip_by_norm``."""
     return hf.optimizers.clip_by_norm(operand(t), clip_norm, axis=axes)
 
@@ -219,12 +236,12 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
 class LU(NamedTuple):
     """What ``tf.linalg.lu`` returns: both triangles in one matrix, and which row each was."""
 
-    lu: Any
-    p: Any
+    lu: object
+    p: object
 
 
 @tf_export("linalg.lu")
-def lu(input: Any, output_idx_type: Any = dtypes.int32, name: str | None = None) -> LU:
+def lu(input: TensorLike, output_idx_type: DTypeLike = dtypes.int32, name: str | None = None) -> LU:
     """``tf.linalg.lu``."""
     both, rows = hf.linalg.lu_factor(operand(input))
     return LU(both, hf.astype(rows, output_idx_type))
@@ -236,14 +253,18 @@ def _triangles(lower_upper: Any) -> tuple[Any, Any]:
 
 
 @tf_export("linalg.lu_solve")
-def lu_solve(lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False, name: str | None = None) -> Any:
+def lu_solve(
+    lower_upper: object, perm: TensorLike, rhs: TensorLike, validate_args: bool = False, name: str | None = None
+) -> Any:
     """``tf.linalg.lu_solve``."""
     both, b = operands([lower_upper, rhs], [0, 1])
     return hf.linalg.lu_solve((both, operand(perm)), b)
 
 
 @tf_export("linalg.lu_matrix_inverse")
-def lu_matrix_inverse(lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None) -> Any:
+def lu_matrix_inverse(
+    lower_upper: TensorLike, perm: TensorLike, validate_args: bool = False, name: str | None = None
+) -> Any:
     """``tf.linalg.lu_matrix_inverse``."""
     both = operand(lower_upper)
     one = hf.broadcast_to(hf.eye(both.shape[-1], dtype=both.dtype), both.shape)
@@ -251,7 +272,9 @@ def lu_matrix_inverse(lower_upper: Any, perm: Any, validate_args: bool = False, 
 
 
 @tf_export("linalg.lu_reconstruct")
-def lu_reconstruct(lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None) -> Any:
+def lu_reconstruct(
+    lower_upper: TensorLike, perm: TensorLike, validate_args: bool = False, name: str | None = None
+) -> Any:
     """``tf.linalg.lu_reconstruct``: the matrix."""
     lower, upper = _triangles(operand(lower_upper))
     product = hf.matmul(lower, upper)
@@ -276,7 +299,7 @@ def _bands(diagonals: Any, diagonals_format: str) -> tuple[Any, Any, Any]:
 
 @tf_export("linalg.tridiagonal_solve")
 def tridiagonal_solve(
-    diagonals: Any, rhs: Any, diagonals_format: str = "compact", transpose_rhs: bool = False,
+    diagonals: Any, rhs: TensorLike, diagonals_format: str = "compact", transpose_rhs: bool = False,
     conjugate_rhs: bool = False, name: str | None = None, partial_pivoting: bool = True,
     perturb_singular: bool = False,
 ) -> Any:  # fmt: skip
@@ -297,7 +320,9 @@ def _whole(above: Any, on: Any, below: Any) -> Any:
 
 
 @tf_export("linalg.tridiagonal_matmul")
-def tridiagonal_matmul(diagonals: Any, rhs: Any, diagonals_format: str = "compact", name: str | None = None) -> Any:
+def tridiagonal_matmul(
+    diagonals: Any, rhs: TensorLike, diagonals_format: str = "compact", name: str | None = None
+) -> Any:
     """``tf.linalg.tridiagonal_matmul``."""
     above, on, below = _bands(diagonals, diagonals_format)
     return hf.matmul(_whole(above, on, below), operand(rhs))
@@ -373,7 +398,7 @@ def eigvalsh(tensor: Operand, name: str | None = None) -> Any:
 
 
 @tf_export("linalg.matrix_transpose")
-def matrix_transpose(a: Operand, conjugate: Any = None, name: str | None = None) -> Any:
+def matrix_transpose(a: Operand, conjugate: object = None, name: str | None = None) -> Any:
     """Matrix transpose: ``x`` with its last two axes swapped."""
     return hf.matrix_transpose(a)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
@@ -11,10 +12,14 @@ import numpy as np
 import hybridflow as hf
 from hybridflow.compat.adapters import special
 from hybridflow.compat.adapters.values import Extents, axes, count_up_to, extent_by, operand, operands
-from hybridflow.compat.export import Operand, export, tf_export
+from hybridflow.compat.export import Operand, TensorLike, export, tf_export
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Operators
 from hybridflow.errors import ArgumentError, ShapeError
+
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike, AxisLike, DTypeLike
+
 
 _OLD = {"keep_dims": "keepdims", "reduction_indices": "axis"}  # TensorFlow 1's names of arguments
 
@@ -54,7 +59,7 @@ def multiply_no_nan(x: Operand, y: Operand, name: str | None = None) -> Any:
 
 
 @tf_export("truncatediv")
-def truncatediv(x: Any, y: Any, name: str | None = None) -> Any:
+def truncatediv(x: object, y: object, name: str | None = None) -> Any:
     """``tf.truncatediv``: the quotient towards 0."""
     a, b = operands([x, y], [0, 1])
     if not any(isinstance(v, Operators) and dtypes.is_float(v.dtype) for v in (a, b)):
@@ -65,7 +70,7 @@ def truncatediv(x: Any, y: Any, name: str | None = None) -> Any:
 
 
 @tf_export("truncatemod")
-def truncatemod(x: Any, y: Any, name: str | None = None) -> Any:
+def truncatemod(x: TensorLike, y: TensorLike, name: str | None = None) -> Any:
     """``tf.truncatemod``: the remainder with the sign of ``x``."""
     a, b = operands([x, y], [0, 1])
     return hf.subtract(a, hf.multiply(truncatediv(a, b), b))
@@ -79,7 +84,7 @@ def squared_difference(x: Operand, y: Operand, name: str | None = None) -> Any:
 
 
 @tf_export("math.add_n", "math.accumulate_n", "add_n")
-def add_n(inputs: Any, name: str | None = None) -> Any:
+def add_n(inputs: Iterable[Any], name: str | None = None) -> Any:
     """``tf.add_n``."""
     parts = [inputs] if isinstance(inputs, Operators) else list(inputs)
     if not parts:
@@ -110,7 +115,7 @@ def xdivy(x: Operand, y: Operand, name: str | None = None) -> Any:
 
 
 @tf_export("math.reduce_sum", "reduce_sum", v1_names=_OLD, op_type="Sum")
-def reduce_sum(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+def reduce_sum(input_tensor: TensorLike, axis: object = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.reduce_sum``: in the operand's dtype."""
     if isinstance(input_tensor, hf.ragged.Ragged):
         return input_tensor.sum(axes(axis))
@@ -119,10 +124,10 @@ def reduce_sum(input_tensor: Any, axis: Any = None, keepdims: bool = False, name
 
 
 @tf_export("math.reduce_prod", "reduce_prod", v1_names=_OLD, op_type="Prod")
-def reduce_prod(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+def reduce_prod(input_tensor: TensorLike, axis: object = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.reduce_prod``: in the operand's dtype."""
     if isinstance(input_tensor, Extents):
-        result: Any = 1
+        result: object = 1
         for extent in input_tensor:
             result = extent * result
         return result
@@ -131,7 +136,7 @@ def reduce_prod(input_tensor: Any, axis: Any = None, keepdims: bool = False, nam
 
 
 @tf_export("math.reduce_mean", "reduce_mean", v1_names=_OLD, op_type="Mean")
-def reduce_mean(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+def reduce_mean(input_tensor: TensorLike, axis: object = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.reduce_mean``: of ints it is an int."""
     if isinstance(input_tensor, hf.ragged.Ragged):
         return input_tensor.mean(axes(axis))
@@ -145,7 +150,7 @@ def reduce_mean(input_tensor: Any, axis: Any = None, keepdims: bool = False, nam
 
 
 @tf_export("math.reduce_max", "reduce_max", v1_names=_OLD, op_type="Max")
-def reduce_max(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+def reduce_max(input_tensor: TensorLike, axis: object = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.reduce_max``: of no elements it is the least value of the dtype."""
     if isinstance(input_tensor, hf.ragged.Ragged):
         return input_tensor.max(axes(axis))
@@ -153,14 +158,14 @@ def reduce_max(input_tensor: Any, axis: Any = None, keepdims: bool = False, name
 
 
 @tf_export("math.reduce_min", "reduce_min", v1_names=_OLD, op_type="Min")
-def reduce_min(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+def reduce_min(input_tensor: TensorLike, axis: object = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.reduce_min``: of no elements it is the greatest value of the dtype."""
     if isinstance(input_tensor, hf.ragged.Ragged):
         return input_tensor.min(axes(axis))
     return _extreme(hf.min, operand(input_tensor), axes(axis), keepdims, least=False)
 
 
-def _extreme(reduce: Any, x: Any, axis: Any, keepdims: bool, least: bool) -> Any:
+def _extreme(reduce: Callable[..., object], x: ArrayLike, axis: AxisLike, keepdims: bool, least: bool) -> Any:
     """``hf.max`` or ``hf.min``; of no elements, the value to which every other one is preferred."""
     x = hf.asarray(x)
     if 0 not in x.shape or x.dtype == dtypes.bool_:
@@ -179,7 +184,7 @@ def _extreme(reduce: Any, x: Any, axis: Any, keepdims: bool, least: bool) -> Any
     v1_names=_OLD,
     op_type="All",
 )
-def reduce_all(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+def reduce_all(input_tensor: TensorLike, axis: object = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.reduce_all``."""
     return hf.all(operand(input_tensor), axis=axes(axis), keepdims=keepdims)
 
@@ -191,19 +196,21 @@ def reduce_all(input_tensor: Any, axis: Any = None, keepdims: bool = False, name
     v1_names=_OLD,
     op_type="Any",
 )
-def reduce_any(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+def reduce_any(input_tensor: TensorLike, axis: object = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.reduce_any``."""
     return hf.any(operand(input_tensor), axis=axes(axis), keepdims=keepdims)
 
 
 @tf_export("math.reduce_std", v1_names=_OLD)
-def reduce_std(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+def reduce_std(input_tensor: TensorLike, axis: object = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.math.reduce_std``."""
     return hf.std(operand(input_tensor), axis=axes(axis), keepdims=keepdims)
 
 
 @tf_export("math.reduce_variance", v1_names=_OLD)
-def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+def reduce_variance(
+    input_tensor: TensorLike, axis: object = None, keepdims: bool = False, name: str | None = None
+) -> Any:
     """``tf.math.reduce_variance``."""
     return hf.var(operand(input_tensor), axis=axes(axis), keepdims=keepdims)
 
@@ -214,13 +221,17 @@ def reduce_variance(input_tensor: Any, axis: Any = None, keepdims: bool = False,
     v1_names=_OLD,
     op_type="ReduceLogSumExp",
 )
-def reduce_logsumexp(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+def reduce_logsumexp(
+    input_tensor: TensorLike, axis: object = None, keepdims: bool = False, name: str | None = None
+) -> Any:
     """``tf.reduce_logsumexp``."""
     return hf.logsumexp(operand(input_tensor), axis=axes(axis), keepdims=keepdims)
 
 
 @tf_export("math.reduce_euclidean_norm", v1_names=_OLD)
-def reduce_euclidean_norm(input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+def reduce_euclidean_norm(
+    input_tensor: TensorLike, axis: object = None, keepdims: bool = False, name: str | None = None
+) -> Any:
     """``tf.math.reduce_euclidean_norm``."""
     return hf.linalg.vector_norm(operand(input_tensor), axis=axes(axis), keepdims=keepdims)
 
@@ -231,26 +242,34 @@ def reduce_euclidean_norm(input_tensor: Any, axis: Any = None, keepdims: bool = 
     op_type="CountNonzero",
 )
 def count_nonzero(
-    input: Any, axis: Any = None, keepdims: bool | None = None, dtype: Any = dtypes.int64, name: str | None = None
+    input: TensorLike,
+    axis: object = None,
+    keepdims: bool | None = None,
+    dtype: DTypeLike = dtypes.int64,
+    name: str | None = None,
 ) -> Any:
     """``tf.math.count_nonzero``."""
     return hf.astype(hf.count_nonzero(operand(input), axis=axes(axis), keepdims=bool(keepdims)), dtype)
 
 
 @tf_export("math.zero_fraction", "nn.zero_fraction")
-def zero_fraction(value: Any, name: str | None = None) -> Any:
+def zero_fraction(value: TensorLike, name: str | None = None) -> Any:
     """``tf.math.zero_fraction``: float32."""
     return hf.mean(hf.astype(hf.equal(operand(value), 0), dtypes.float32))
 
 
 @tf_export("math.cumsum", "cumsum")
-def cumsum(x: Any, axis: int = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Any:
+def cumsum(
+    x: TensorLike, axis: int = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+) -> Any:
     """``tf.cumsum``."""
     return _running(hf.cumulative_sum, operand(x), axis, exclusive, reverse)
 
 
 @tf_export("math.cumprod")
-def cumprod(x: Any, axis: int = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None) -> Any:
+def cumprod(
+    x: TensorLike, axis: int = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
+) -> Any:
     """``tf.math.cumprod``."""
     return _running(hf.cumulative_prod, operand(x), axis, exclusive, reverse)
 
@@ -267,7 +286,9 @@ def _running(fold: Any, x: Any, axis: Any, exclusive: bool, reverse: bool) -> An
 
 
 @tf_export("keras.backend.clip", "clip_by_value")
-def clip_by_value(t: Operand, clip_value_min: Any, clip_value_max: Any, name: str | None = None) -> Any:
+def clip_by_value(
+    t: Operand, clip_value_min: ArrayLike | None, clip_value_max: ArrayLike | None, name: str | None = None
+) -> Any:
     """``tf.clip_by_value``."""
     return hf.clip(t, clip_value_min, clip_value_max)
 
@@ -279,7 +300,7 @@ def round(x: Operand, name: str | None = None) -> Any:
 
 
 @tf_export("math.polyval")
-def polyval(coeffs: Any, x: Any, name: str | None = None) -> Any:
+def polyval(coeffs: Iterable[object], x: TensorLike, name: str | None = None) -> Any:
     """``tf.math.polyval``: the coefficient of the highest power comes first."""
     at = operand(x)
     result = hf.zeros_like(at)
@@ -290,8 +311,8 @@ def polyval(coeffs: Any, x: Any, name: str | None = None) -> Any:
 
 @tf_export("math.bincount")
 def bincount(
-    arr: Any, weights: Any = None, minlength: int | None = None, maxlength: int | None = None,
-    dtype: Any = dtypes.int32, name: str | None = None, axis: int | None = None, binary_output: bool = False,
+    arr: TensorLike, weights: TensorLike | None = None, minlength: int | None = None, maxlength: int | None = None,
+    dtype: DTypeLike = dtypes.int32, name: str | None = None, axis: int | None = None, binary_output: bool = False,
 ) -> Any:  # fmt: skip
     """``tf.math.bincount``: of all elements, or with the axis -1 of each row; its length is what is there and the
     limits.  Raises ArgumentError for other axes."""
@@ -317,7 +338,8 @@ def bincount(
 
 @tf_export("math.confusion_matrix")
 def confusion_matrix(
-    labels: Any, predictions: Any, num_classes: Any = None, weights: Any = None, dtype: Any = dtypes.int32,
+    labels: TensorLike, predictions: TensorLike, num_classes: Any = None, weights: TensorLike | None = None,
+    dtype: DTypeLike = dtypes.int32,
     name: str | None = None,
 ) -> Any:  # fmt: skip
     """``tf.math.confusion_matrix``: rows are labels."""
@@ -334,7 +356,7 @@ def confusion_matrix(
     return hf.reshape(flat, (classes, classes))
 
 
-def _count(segment_ids: Any) -> Any:
+def _count(segment_ids: TensorLike) -> Any:
     """How many segments there are, by the number of the last one."""
     remedy = "Use the function of unsorted segments, which is told how many there are"
     return extent_by(segment_ids, lambda _, ids: ids[-1] + 1, "math.segment", remedy)
@@ -348,13 +370,13 @@ def segment_sum(data: Any, segment_ids: Any, name: str | None = None) -> Any:
 
 
 @tf_export("math.segment_mean")
-def segment_mean(data: Any, segment_ids: Any, name: str | None = None) -> Any:
+def segment_mean(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Any:
     """``tf.math.segment_mean``: 0 for a segment without elements."""
     ids = operand(segment_ids)
     return unsorted_segment_mean(data, ids, _count(segment_ids))
 
 
-def _unsorted(function: Any, data: Any, segment_ids: Any, num_segments: Any) -> Any:
+def _unsorted(function: Callable[..., object], data: TensorLike, segment_ids: TensorLike, num_segments: Any) -> Any:
     """What a function of ours makes of segments, whose numbers must be below ``num_segments``; negative ones are left
     out."""
     values, ids, count = operand(data), operand(segment_ids), int(num_segments)
@@ -363,20 +385,24 @@ def _unsorted(function: Any, data: Any, segment_ids: Any, num_segments: Any) -> 
 
 
 @tf_export("math.unsorted_segment_sum")
-def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
+def unsorted_segment_sum(
+    data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = None
+) -> Any:
     """``tf.math.unsorted_segment_sum``."""
     values = operand(data)
     return hf.astype(_unsorted(hf.segment_sum, values, segment_ids, num_segments), values.dtype)
 
 
 @tf_export("math.unsorted_segment_mean")
-def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
+def unsorted_segment_mean(
+    data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = None
+) -> Any:
     """``tf.math.unsorted_segment_mean``: 0 for a segment without elements."""
     return _unsorted(hf.segment_mean, data, segment_ids, num_segments)
 
 
 @tf_export("math.in_top_k", "nn.in_top_k", "keras.ops.in_top_k")
-def in_top_k(targets: Any, predictions: Any, k: int, name: str | None = None) -> Any:
+def in_top_k(targets: TensorLike, predictions: TensorLike, k: int, name: str | None = None) -> Any:
     """``tf.math.in_top_k``: whether fewer than ``k`` predictions are above the target's."""
     scores, right = operand(predictions), operand(targets)
     target_scores = hf.take_along_axis(scores, hf.expand_dims(right, axis=-1), axis=-1)
@@ -386,21 +412,21 @@ def in_top_k(targets: Any, predictions: Any, k: int, name: str | None = None) ->
 
 
 @tf_export("math.is_non_decreasing")
-def is_non_decreasing(x: Any, name: str | None = None) -> Any:
+def is_non_decreasing(x: TensorLike, name: str | None = None) -> Any:
     """``tf.math.is_non_decreasing``."""
     flat = hf.reshape(operand(x), (-1,))
     return hf.all(flat[1:] >= flat[:-1])
 
 
 @tf_export("math.is_strictly_increasing")
-def is_strictly_increasing(x: Any, name: str | None = None) -> Any:
+def is_strictly_increasing(x: TensorLike, name: str | None = None) -> Any:
     """``tf.math.is_strictly_increasing``."""
     flat = hf.reshape(operand(x), (-1,))
     return hf.all(flat[1:] > flat[:-1])
 
 
 @tf_export("math.approximate_equal")
-def approximate_equal(x: Any, y: Any, tolerance: float = 1e-05, name: str | None = None) -> Any:
+def approximate_equal(x: TensorLike, y: TensorLike, tolerance: float = 1e-05, name: str | None = None) -> Any:
     """``tf.math.approximate_equal``."""
     a, b = operands([x, y], [0, 1])
     return hf.less(hf.abs(hf.subtract(a, b)), tolerance)
@@ -413,7 +439,7 @@ def sigmoid(x: Operand, name: str | None = None) -> Any:
 
 
 @tf_export("math.l2_normalize", "linalg.l2_normalize", "nn.l2_normalize", v1_names={"dim": "axis"})
-def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None) -> Any:
+def l2_normalize(x: TensorLike, axis: object = None, epsilon: float = 1e-12, name: str | None = None) -> Any:
     """``tf.math.l2_normalize``: over all axes unless some are given."""
     value = operand(x)
     total = hf.sum(hf.square(value), axis=axes(axis), keepdims=True)
@@ -433,12 +459,12 @@ def log_softmax(logits: Any, axis: int | None = None, name: str | None = None) -
 
 
 @tf_export("math.reciprocal_no_nan")
-def reciprocal_no_nan(x: Any, name: str | None = None) -> Any:
+def reciprocal_no_nan(x: TensorLike, name: str | None = None) -> Any:
     """``tf.math.reciprocal_no_nan``: 0 where ``x`` is."""
     return divide_no_nan(1.0, x)
 
 
-def _sharing(function: Any) -> Any:
+def _sharing(function: Callable[..., Any]) -> Any:
     """The extreme of each segment, whose derivative is shared evenly by equal elements, as TensorFlow has it."""
 
     def shared(values: Any, ids: Any, count: int) -> Any:
@@ -465,21 +491,27 @@ def _sharing(function: Any) -> Any:
 
 
 @tf_export("math.unsorted_segment_max")
-def unsorted_segment_max(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
+def unsorted_segment_max(
+    data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = None
+) -> Any:
     """``tf.math.unsorted_segment_max``: the smallest number that is finite for a segment without elements."""
     maxima = _unsorted(_sharing(hf.segment_max), data, segment_ids, num_segments)
     return hf.maximum(maxima, float(ml_dtypes.finfo(maxima.dtype).min)) if dtypes.is_float(maxima.dtype) else maxima
 
 
 @tf_export("math.unsorted_segment_min")
-def unsorted_segment_min(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
+def unsorted_segment_min(
+    data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = None
+) -> Any:
     """``tf.math.unsorted_segment_min``: the largest number that is finite for a segment without elements."""
     minima = _unsorted(_sharing(hf.segment_min), data, segment_ids, num_segments)
     return hf.minimum(minima, float(ml_dtypes.finfo(minima.dtype).max)) if dtypes.is_float(minima.dtype) else minima
 
 
 @tf_export("math.unsorted_segment_prod")
-def unsorted_segment_prod(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
+def unsorted_segment_prod(
+    data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = None
+) -> Any:
     """``tf.math.unsorted_segment_prod``: 1 for a segment without elements."""
     values = operand(data)
     return hf.astype(_unsorted(hf.segment_prod, values, segment_ids, num_segments), values.dtype)
@@ -505,14 +537,16 @@ segment_min = _of_sorted(unsorted_segment_min, "segment_min")
 
 
 @tf_export("math.segment_prod")
-def segment_prod(data: Any, segment_ids: Any, name: str | None = None) -> Any:
+def segment_prod(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Any:
     """``tf.math.segment_prod``."""
     ids = operand(segment_ids)
     return unsorted_segment_prod(data, ids, _count(segment_ids))
 
 
 @tf_export("math.unsorted_segment_sqrt_n")
-def unsorted_segment_sqrt_n(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> Any:
+def unsorted_segment_sqrt_n(
+    data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = None
+) -> Any:
     """``tf.math.unsorted_segment_sqrt_n``: sums over the square roots of how many there are."""
     total = unsorted_segment_sum(data, segment_ids, num_segments)
     ids = operand(segment_ids)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,13 +10,18 @@ import hybridflow as hf
 from hybridflow.compat.adapters.arrays import gather
 from hybridflow.compat.adapters.draws import generator_of
 from hybridflow.compat.adapters.values import array_of, axes, check_channels_last, extents, operand, operands
-from hybridflow.compat.export import Operand, export, tf_export
+from hybridflow.compat.export import Operand, TensorLike, export, tf_export
 from hybridflow.compiler.ir import dtypes
 from hybridflow.errors import ArgumentError
 
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike, AxisLike, DTypeLike
+
 
 @tf_export("nn.softmax_cross_entropy_with_logits")
-def softmax_cross_entropy_with_logits(labels: Any, logits: Any, axis: int = -1, name: str | None = None) -> Any:
+def softmax_cross_entropy_with_logits(
+    labels: TensorLike, logits: TensorLike, axis: int = -1, name: str | None = None
+) -> Any:
     """``tf.nn.softmax_cross_entropy_with_logits``: one number for each row."""
     scores = operand(logits)
     return hf.losses.softmax_cross_entropy(
@@ -25,20 +30,20 @@ def softmax_cross_entropy_with_logits(labels: Any, logits: Any, axis: int = -1, 
 
 
 @tf_export("nn.sparse_softmax_cross_entropy_with_logits")
-def sparse_softmax_cross_entropy_with_logits(labels: Any, logits: Any, name: str | None = None) -> Any:
+def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, name: str | None = None) -> Any:
     """``tf.nn.sparse_softmax_cross_entropy_with_logits``: one number for each label."""
     return hf.losses.softmax_cross_entropy(operand(labels), operand(logits), reduction="none")
 
 
 @tf_export("nn.sigmoid_cross_entropy_with_logits")
-def sigmoid_cross_entropy_with_logits(labels: Any, logits: Any, name: str | None = None) -> Any:
+def sigmoid_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, name: str | None = None) -> Any:
     """``tf.nn.sigmoid_cross_entropy_with_logits``: one number for each element."""
     y, x = operands([labels, logits], [0, 1])
     return hf.losses.sigmoid_cross_entropy(y, x, reduction="none")
 
 
 @tf_export("nn.weighted_cross_entropy_with_logits")
-def weighted_cross_entropy_with_logits(labels: Any, logits: Any, pos_weight: Any, name: str | None = None) -> Any:
+def weighted_cross_entropy_with_logits(labels: object, logits: object, pos_weight: Any, name: str | None = None) -> Any:
     """``tf.nn.weighted_cross_entropy_with_logits``."""
     y, x = operands([labels, logits], [0, 1])
     weight = 1 + (pos_weight - 1) * y
@@ -46,14 +51,15 @@ def weighted_cross_entropy_with_logits(labels: Any, logits: Any, pos_weight: Any
 
 
 @tf_export("nn.l2_loss")
-def l2_loss(t: Any, name: str | None = None) -> Any:
+def l2_loss(t: TensorLike, name: str | None = None) -> Any:
     """``tf.nn.l2_loss``: half the sum of squares."""
     return hf.sum(hf.square(operand(t))) / 2
 
 
 @tf_export("nn.ctc_loss")
 def ctc_loss(
-    labels: Any, logits: Any, label_length: Any, logit_length: Any, logits_time_major: bool = True, unique: Any = None,
+    labels: TensorLike, logits: TensorLike, label_length: TensorLike, logit_length: TensorLike,
+    logits_time_major: bool = True, unique: object = None,
     blank_index: int | None = None, name: str | None = None,
 ) -> Any:  # fmt: skip
     """``tf.nn.ctc_loss`` of dense labels; ``unique`` only saves TPUs time."""
@@ -64,7 +70,7 @@ def ctc_loss(
 
 
 @tf_export("nn.bias_add")
-def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | None = None) -> Any:
+def bias_add(value: TensorLike, bias: object, data_format: str | None = None, name: str | None = None) -> Any:
     """``tf.nn.bias_add``."""
     x, b = operands([value, bias], [0, 1])
     if data_format is not None and data_format.startswith("NC"):
@@ -74,7 +80,13 @@ def bias_add(value: Any, bias: Any, data_format: str | None = None, name: str | 
 
 @tf_export("nn.batch_normalization")
 def batch_normalization(
-    x: Any, mean: Any, variance: Any, offset: Any, scale: Any, variance_epsilon: Any, name: str | None = None
+    x: Any,
+    mean: ArrayLike,
+    variance: Any,
+    offset: ArrayLike,
+    scale: ArrayLike,
+    variance_epsilon: ArrayLike,
+    name: str | None = None,
 ) -> Any:
     """``tf.nn.batch_normalization``."""
     factor = hf.rsqrt(hf.add(operand(variance), variance_epsilon))
@@ -84,21 +96,23 @@ def batch_normalization(
 
 
 @tf_export("nn.moments")
-def moments(x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None) -> tuple[Any, Any]:
+def moments(
+    x: TensorLike, axes: AxisLike, shift: TensorLike | None = None, keepdims: bool = False, name: str | None = None
+) -> tuple[Any, Any]:
     """``tf.nn.moments``: mean and variance."""
     mean, variance = hf.nn.moments(operand(x), tuple(axes) if isinstance(axes, list) else axes, keepdims=keepdims)
     return mean, variance
 
 
 @tf_export("nn.embedding_lookup")
-def embedding_lookup(params: Any, ids: Any, max_norm: Any = None, name: str | None = None) -> Any:
+def embedding_lookup(params: TensorLike, ids: TensorLike, max_norm: object = None, name: str | None = None) -> Any:
     """``tf.nn.embedding_lookup``."""
     rows = gather(params, ids, axis=0)
     return rows if max_norm is None else hf.optimizers.clip_by_norm(rows, max_norm, axis=-1)
 
 
 @tf_export("nn.dropout")
-def dropout(x: Any, rate: Any, noise_shape: Any = None, seed: Any = None, name: str | None = None) -> Any:
+def dropout(x: TensorLike, rate: float, noise_shape: Any = None, seed: Any = None, name: str | None = None) -> Any:
     """``tf.nn.dropout``: drops whenever it is called."""
     value = operand(x)
     if noise_shape is None or not rate:
@@ -135,8 +149,8 @@ def _convolution(rank: int, name: str) -> Any:
     of_nn = getattr(hf.nn, name)
 
     def convolve(
-        input: Any, filters: Any, strides: Any = 1, padding: Any = "VALID", data_format: str | None = None,
-        dilations: Any = None, name: str | None = None,
+        input: TensorLike, filters: object, strides: object = 1, padding: Any = "VALID", data_format: str | None = None,
+        dilations: object = None, name: str | None = None,
     ) -> Any:  # fmt: skip
         x, weights = operands([input, filters], [0, 1])
         steps, gaps = (_inner(v, rank, data_format, "strides") for v in (strides, dilations))
@@ -152,8 +166,8 @@ conv2d, conv3d = _convolution(2, "conv2d"), _convolution(3, "conv3d")
 
 @tf_export("nn.conv1d")
 def conv1d(
-    input: Any, filters: Any, stride: Any = 1, padding: Any = "VALID", data_format: str | None = None,
-    dilations: Any = None, name: str | None = None,
+    input: TensorLike, filters: object, stride: object = 1, padding: Any = "VALID", data_format: str | None = None,
+    dilations: object = None, name: str | None = None,
 ) -> Any:  # fmt: skip
     """``tf.nn.conv1d``."""
     x, weights = operands([input, filters], [0, 1])
@@ -163,7 +177,8 @@ def conv1d(
 
 @tf_export("nn.depthwise_conv2d")
 def depthwise_conv2d(
-    input: Any, filter: Any, strides: Any, padding: Any, data_format: str | None = None, dilations: Any = None,
+    input: TensorLike, filter: object, strides: object, padding: Any, data_format: str | None = None,
+    dilations: object = None,
     name: str | None = None,
 ) -> Any:  # fmt: skip
     """``tf.nn.depthwise_conv2d``."""
@@ -174,8 +189,8 @@ def depthwise_conv2d(
 
 @tf_export("nn.separable_conv2d")
 def separable_conv2d(
-    input: Any, depthwise_filter: Any, pointwise_filter: Any, strides: Any, padding: Any,
-    data_format: str | None = None, dilations: Any = None, name: str | None = None,
+    input: Any, depthwise_filter: Any, pointwise_filter: ArrayLike, strides: object, padding: Any,
+    data_format: str | None = None, dilations: object = None, name: str | None = None,
 ) -> Any:  # fmt: skip
     """``tf.nn.separable_conv2d``."""
     steps, gaps = (_inner(v, 2, data_format, "strides") for v in (strides, dilations))
@@ -186,8 +201,8 @@ def separable_conv2d(
 
 @tf_export("nn.conv2d_transpose")
 def conv2d_transpose(
-    input: Any, filters: Any, output_shape: Any, strides: Any, padding: Any = "SAME",
-    data_format: str | None = None, dilations: Any = None, name: str | None = None,
+    input: object, filters: object, output_shape: object, strides: object, padding: Any = "SAME",
+    data_format: str | None = None, dilations: object = None, name: str | None = None,
 ) -> Any:  # fmt: skip
     """``tf.nn.conv2d_transpose``."""
     x, weights = operands([input, filters], [0, 1])
@@ -215,7 +230,12 @@ def _pooling(rank: int, name: str) -> Any:
     of_nn, over_channels = getattr(hf.nn, name), name == "max_pool2d"
 
     def pool(
-        input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None
+        input: Any,
+        ksize: Any,
+        strides: Any,
+        padding: Any,
+        data_format: str | None = None,
+        name: str | None = None,
     ) -> Any:
         if over_channels and _is_over_channels(ksize, data_format):
             return _pooled_channels(operand(input), list(ksize), list(strides))
@@ -233,7 +253,12 @@ avg_pool1d, avg_pool2d, avg_pool3d = (_pooling(k, f"avg_pool{k}d") for k in (1, 
 
 @tf_export("nn.max_pool")
 def max_pool(
-    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None
+    input: TensorLike,
+    ksize: object,
+    strides: object,
+    padding: object,
+    data_format: str | None = None,
+    name: str | None = None,
 ) -> Any:
     """``tf.nn.max_pool``."""
     pool = (max_pool1d, max_pool2d, max_pool3d)[operand(input).ndim - 3]
@@ -242,7 +267,12 @@ def max_pool(
 
 @tf_export("nn.avg_pool")
 def avg_pool(
-    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None
+    input: TensorLike,
+    ksize: object,
+    strides: object,
+    padding: object,
+    data_format: str | None = None,
+    name: str | None = None,
 ) -> Any:
     """``tf.nn.avg_pool``."""
     pool = (avg_pool1d, avg_pool2d, avg_pool3d)[operand(input).ndim - 3]
@@ -250,20 +280,22 @@ def avg_pool(
 
 
 @tf_export("nn.silu", "nn.swish")
-def silu(features: Operand, beta: Any = 1.0, name: str | None = None) -> Any:
+def silu(features: Operand, beta: TensorLike = 1.0, name: str | None = None) -> Any:
     """``tf.nn.silu``: ``x * sigmoid(beta * x)``."""
     return hf.nn.silu(features) if isinstance(beta, float) and beta == 1.0 else features * hf.sigmoid(beta * features)
 
 
 @tf_export("nn.crelu")
-def crelu(features: Any, axis: int = -1, name: str | None = None) -> Any:
+def crelu(features: TensorLike, axis: int = -1, name: str | None = None) -> Any:
     """``tf.nn.crelu``."""
     x = operand(features)
     return hf.concat([hf.nn.relu(x), hf.nn.relu(-x)], axis)
 
 
 @tf_export("nn.compute_average_loss")
-def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, global_batch_size: Any = None) -> Any:
+def compute_average_loss(
+    per_example_loss: TensorLike, sample_weight: TensorLike | None = None, global_batch_size: object = None
+) -> Any:
     """``tf.nn.compute_average_loss``."""
     losses = operand(per_example_loss)
     count = losses.shape[0] if global_batch_size is None and losses.ndim else global_batch_size or 1
@@ -272,14 +304,19 @@ def compute_average_loss(per_example_loss: Any, sample_weight: Any = None, globa
 
 
 @tf_export("nn.scale_regularization_loss")
-def scale_regularization_loss(regularization_loss: Any) -> Any:
+def scale_regularization_loss(regularization_loss: TensorLike) -> Any:
     """``tf.nn.scale_regularization_loss``: of the one device."""
     return hf.sum(operand(regularization_loss))
 
 
 @tf_export("nn.local_response_normalization", "nn.lrn")
 def local_response_normalization(
-    input: Any, depth_radius: int = 5, bias: float = 1, alpha: float = 1, beta: float = 0.5, name: str | None = None
+    input: TensorLike,
+    depth_radius: int = 5,
+    bias: float = 1,
+    alpha: float = 1,
+    beta: float = 0.5,
+    name: str | None = None,
 ) -> Any:
     """``tf.nn.local_response_normalization``, over the last axis."""
     x = operand(input)
@@ -306,7 +343,7 @@ def convolution(
 
 
 @tf_export("nn.atrous_conv2d")
-def atrous_conv2d(value: Any, filters: Any, rate: int, padding: Any, name: str | None = None) -> Any:
+def atrous_conv2d(value: TensorLike, filters: object, rate: int, padding: object, name: str | None = None) -> Any:
     """``tf.nn.atrous_conv2d``: with ``rate - 1`` holes between the taps."""
     return conv2d(value, filters, 1, padding, None, rate)
 
@@ -315,8 +352,8 @@ def _transposed(rank: int, name: str) -> Any:
     of_nn = getattr(hf.nn, name)
 
     def convolve(
-        input: Any, filters: Any, output_shape: Any, strides: Any, padding: Any = "SAME",
-        data_format: str | None = None, dilations: Any = None, name: str | None = None,
+        input: TensorLike, filters: object, output_shape: object, strides: object, padding: Any = "SAME",
+        data_format: str | None = None, dilations: object = None, name: str | None = None,
     ) -> Any:  # fmt: skip
         x, weights = operands([input, filters], [0, 1])
         steps, gaps = (_inner(v, rank, data_format, "strides") for v in (strides, dilations))
@@ -343,7 +380,7 @@ def conv_transpose(
 
 @tf_export("nn.pool")
 def pool(
-    input: Any, window_shape: Any, pooling_type: str, strides: Any = None, padding: str = "VALID",
+    input: TensorLike, window_shape: object, pooling_type: str, strides: object = None, padding: str = "VALID",
     data_format: str | None = None, dilations: Any = None, name: str | None = None,
 ) -> Any:  # fmt: skip
     """``tf.nn.pool``: "AVG" or "MAX".  Raises ArgumentError for others, and for windows with holes."""
@@ -355,7 +392,8 @@ def pool(
 
 @tf_export("nn.max_pool_with_argmax")
 def max_pool_with_argmax(
-    input: Any, ksize: Any, strides: Any, padding: str, data_format: str = "NHWC", output_dtype: Any = dtypes.int64,
+    input: TensorLike, ksize: object, strides: object, padding: str, data_format: str = "NHWC",
+    output_dtype: DTypeLike = dtypes.int64,
     include_batch_in_index: bool = False, name: str | None = None,
 ) -> tuple[Any, Any]:  # fmt: skip
     """``tf.nn.max_pool_with_argmax``: the largest of each window, and where it is, ``(row * width + column) * channels
@@ -392,7 +430,7 @@ def _pair_of(value: Any) -> tuple[int, int]:
 
 
 def _morphology(
-    input: Any, filters: Any, strides: Any, padding: str, data_format: str, dilations: Any, erodes: bool
+    input: object, filters: object, strides: object, padding: str, data_format: str, dilations: object, erodes: bool
 ) -> Any:
     """The largest of windows to which a filter is added, or the smallest of those from which it is taken.
 
@@ -420,7 +458,13 @@ def _morphology(
 
 @tf_export("nn.dilation2d")
 def dilation2d(
-    input: Any, filters: Any, strides: Any, padding: str, data_format: str, dilations: Any, name: str | None = None
+    input: TensorLike,
+    filters: object,
+    strides: object,
+    padding: str,
+    data_format: str,
+    dilations: object,
+    name: str | None = None,
 ) -> Any:
     """``tf.nn.dilation2d``: the largest of windows to which a filter is added."""
     return _morphology(input, filters, strides, padding, data_format, dilations, erodes=False)
@@ -428,7 +472,13 @@ def dilation2d(
 
 @tf_export("nn.erosion2d")
 def erosion2d(
-    value: Any, filters: Any, strides: Any, padding: str, data_format: str, dilations: Any, name: str | None = None
+    value: TensorLike,
+    filters: object,
+    strides: object,
+    padding: str,
+    data_format: str,
+    dilations: object,
+    name: str | None = None,
 ) -> Any:
     """``tf.nn.erosion2d``: the smallest of windows from which a filter is taken."""
     return _morphology(value, filters, strides, padding, data_format, dilations, erodes=True)
@@ -450,7 +500,7 @@ def weighted_moments(
 
 @tf_export("nn.sufficient_statistics")
 def sufficient_statistics(
-    x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
+    x: TensorLike, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[Any, Any, Any, Any]:
     """``tf.nn.sufficient_statistics``: the count, the sum, the sum of squares, and the shift."""
     value = operand(x)
@@ -473,7 +523,7 @@ def normalize_moments(
 
 
 @tf_export("nn.collapse_repeated")
-def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> tuple[Any, Any]:
+def collapse_repeated(labels: TensorLike, seq_length: TensorLike, name: str | None = None) -> tuple[Any, Any]:
     """``tf.nn.collapse_repeated``: rows without repetitions, and their lengths.  Its size depends on what is there."""
     rows, lengths = array_of(labels), array_of(seq_length)
     kept = [[int(v) for k, v in enumerate(row[:n]) if not k or v != row[k - 1]] for row, n in zip(rows, lengths)]
@@ -498,7 +548,7 @@ def gelu(features: Operand, approximate: bool = False, name: str | None = None) 
 
 
 @tf_export("nn.leaky_relu")
-def leaky_relu(features: Operand, alpha: Any = 0.2, name: str | None = None) -> Any:
+def leaky_relu(features: Operand, alpha: float = 0.2, name: str | None = None) -> Any:
     """Leaky ReLU: ``x`` where positive, ``alpha * x`` elsewhere."""
     return hf.nn.leaky_relu(features, alpha=alpha)
 

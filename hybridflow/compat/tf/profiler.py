@@ -21,7 +21,7 @@ def stop(save: bool = True) -> None:
 class ProfilerOptions:
     """``tf.profiler.experimental.ProfilerOptions``."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options: object) -> None:
         self.options = options
 
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 import collections
 import random as python_random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 import hybridflow as hf
 from hybridflow.compat.adapters.values import TensorShape, as_dtype, operand
-from hybridflow.compat.export import tf_export
+from hybridflow.compat.export import TensorLike, tf_export
 from hybridflow.compiler.ir.dtypes import is_inexact
 from hybridflow.core.tensor import Operators
 from hybridflow.errors import ArgumentError, DTypeError
 
 
-def _of_dtype(value: Any, kind: Any) -> Any:
+def _of_dtype(value: TensorLike, kind: Any) -> Any:
     """A part of an element.  Raises DTypeError for a tensor of another dtype, and for fractions among integers."""
     x = operand(value)
     if x.dtype == kind.dtype:
@@ -60,7 +60,7 @@ class QueueBase:
                 raise ArgumentError("queue", f"it is {state}, and no other thread is there that could change it.")
             self._changed.wait(0.5)  # threads may end without a word
 
-    def enqueue(self, vals: Any, name: str | None = None) -> None:
+    def enqueue(self, vals: Sequence[Any], name: str | None = None) -> None:
         """Put an element at the end, when there is room.  Raises ArgumentError where the queue is closed."""
         self._put(self._values(vals))
 
@@ -76,7 +76,7 @@ class QueueBase:
             self._elements.append(element)
             self._changed.notify_all()
 
-    def enqueue_many(self, vals: Any, name: str | None = None) -> None:
+    def enqueue_many(self, vals: Sequence[Any], name: str | None = None) -> None:
         """Put the rows of tensors at the end."""
         for row in zip(*map(list, self._values(vals))):
             self._put(list(row))
@@ -141,7 +141,7 @@ class FIFOQueue(QueueBase):
     """``tf.queue.FIFOQueue``: what came first leaves first."""
 
     def __init__(
-        self, capacity: int, dtypes: Any, shapes: Any = None, names: Any = None, shared_name: Any = None,
+        self, capacity: int, dtypes: object, shapes: object = None, names: object = None, shared_name: object = None,
         name: str = "fifo_queue",
     ) -> None:  # fmt: skip
         super().__init__(capacity, dtypes, shapes, names)
@@ -170,8 +170,8 @@ class RandomShuffleQueue(QueueBase):
     """``tf.queue.RandomShuffleQueue``: elements leave by chance."""
 
     def __init__(
-        self, capacity: int, min_after_dequeue: int, dtypes: Any, shapes: Any = None, names: Any = None,
-        seed: int | None = None, shared_name: Any = None, name: str = "random_shuffle_queue",
+        self, capacity: int, min_after_dequeue: int, dtypes: object, shapes: object = None, names: object = None,
+        seed: int | None = None, shared_name: object = None, name: str = "random_shuffle_queue",
     ) -> None:  # fmt: skip
         super().__init__(capacity, dtypes, shapes, names)
         self.name, self._draw, self._least = name, python_random.Random(seed), int(min_after_dequeue)
@@ -186,7 +186,7 @@ class PriorityQueue(QueueBase):
     """``tf.queue.PriorityQueue``: the first part of an element is its priority; the least leaves first."""
 
     def __init__(
-        self, capacity: int, types: Any, shapes: Any, names: Any = None, shared_name: Any = None,
+        self, capacity: int, types: object, shapes: Any, names: Any = None, shared_name: object = None,
         name: str = "priority_queue",
     ) -> None:  # fmt: skip
         kinds = types if isinstance(types, (list, tuple)) else [types]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import builtins
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,11 +16,14 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 from hybridflow.ragged import made
 
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import DTypeLike
+
 
 @tf_export("ragged.constant")
 def constant(
-    pylist: Any, dtype: Any = None, ragged_rank: int | None = None, inner_shape: Any = None, name: str | None = None,
-    row_splits_dtype: Any = None,
+    pylist: Any, dtype: Any = None, ragged_rank: int | None = None, inner_shape: object = None, name: str | None = None,
+    row_splits_dtype: object = None,
 ) -> Any:  # fmt: skip
     """The ragged tensor of a list of rows; its innermost lists are its innermost rows."""
     if not isinstance(pylist, (list, tuple)):
@@ -49,7 +53,7 @@ def _depth(value: Any) -> int:
     return 1 + max(map(_depth, value), default=0)
 
 
-def _is_of_ints(value: Any) -> bool:
+def _is_of_ints(value: object) -> bool:
     if isinstance(value, (list, tuple)):
         return all(map(_is_of_ints, value))
     return type(value) is int
@@ -72,7 +76,7 @@ def range(
 
 
 @tf_export("ragged.stack")
-def stack(values: Any, axis: Any = 0, name: str | None = None) -> Any:
+def stack(values: Iterable[Any], axis: object = 0, name: str | None = None) -> Any:
     """Tensors, and ragged ones, as the rows of one."""
     parts = [part if isinstance(part, hf.ragged.Ragged) else operand(part) for part in values]
     if int(axes(axis)) != 0:
@@ -83,15 +87,16 @@ def stack(values: Any, axis: Any = 0, name: str | None = None) -> Any:
 
 @tf_export("RaggedTensorSpec")
 def spec(
-    shape: Any = None, dtype: Any = dtypes.float32, ragged_rank: int | None = None, row_splits_dtype: Any = None,
-    flat_values_spec: Any = None,
+    shape: Any = None, dtype: DTypeLike = dtypes.float32, ragged_rank: int | None = None,
+    row_splits_dtype: object = None,
+    flat_values_spec: object = None,
 ) -> Any:  # fmt: skip
     """``tf.RaggedTensorSpec``: the ragged tensor whose parts are specs."""
     sizes = list(TensorShape(shape if shape is not None else [None, None]))
     rank = len(sizes) - 1 if ragged_rank is None else ragged_rank
     if rank < 1:
         raise ArgumentError("RaggedTensorSpec", f"the shape is {sizes}, with no axis of rows.")
-    values: Any = flat_values_spec or TensorSpec((None, *sizes[rank + 1 :]), dtype)
+    values: object = flat_values_spec or TensorSpec((None, *sizes[rank + 1 :]), dtype)
     for level in builtins.range(rank, 0, -1):
         count = sizes[0] if level == 1 else None
         values = made(values, TensorSpec((None if count is None else count + 1,), row_splits_dtype or dtypes.int64))
@@ -99,7 +104,7 @@ def spec(
 
 
 @tf_export("ragged.row_splits_to_segment_ids")
-def row_splits_to_segment_ids(splits: Any, name: str | None = None) -> Any:
+def row_splits_to_segment_ids(splits: object, name: str | None = None) -> Any:
     """The row of each value, by where rows end."""
     return hf.ragged.row_splits_to_segment_ids(splits=splits)
 

@@ -9,11 +9,11 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow.compat.adapters.values import operand
-from hybridflow.compat.export import tf_export
+from hybridflow.compat.export import TensorLike, tf_export
 from hybridflow.errors import DTypeError, ShapeError
 
 
-def _rows(x: Any) -> tuple[tuple[int, ...], list[set[Any]], Any]:
+def _rows(x: TensorLike) -> tuple[tuple[int, ...], list[set[Any]], Any]:
     """The leading extents, the sets, and the dtype of a tensor or a sparse one."""
     if isinstance(x, hf.sparse.COO):
         places, values = np.asarray(x.indices), np.asarray(x.values).tolist()
@@ -29,7 +29,7 @@ def _rows(x: Any) -> tuple[tuple[int, ...], list[set[Any]], Any]:
     return array.shape[:-1], [set(row) for row in array.reshape(-1, array.shape[-1]).tolist()], outcome.dtype
 
 
-def _combined(a: Any, b: Any, function: Callable[[set[Any], set[Any]], set[Any]]) -> Any:
+def _combined(a: TensorLike, b: TensorLike, function: Callable[[set[Any], set[Any]], set[Any]]) -> Any:
     shape, ones, dtype = _rows(a)
     other_shape, others, other_dtype = _rows(b)
     if shape != other_shape:
@@ -47,25 +47,25 @@ def _combined(a: Any, b: Any, function: Callable[[set[Any], set[Any]], set[Any]]
 
 
 @tf_export("sets.union")
-def union(a: Any, b: Any, validate_indices: bool = True) -> Any:
+def union(a: TensorLike, b: TensorLike, validate_indices: bool = True) -> Any:
     """``tf.sets.union``."""
     return _combined(a, b, lambda one, other: one | other)
 
 
 @tf_export("sets.intersection")
-def intersection(a: Any, b: Any, validate_indices: bool = True) -> Any:
+def intersection(a: TensorLike, b: TensorLike, validate_indices: bool = True) -> Any:
     """``tf.sets.intersection``."""
     return _combined(a, b, lambda one, other: one & other)
 
 
 @tf_export("sets.difference")
-def difference(a: Any, b: Any, aminusb: bool = True, validate_indices: bool = True) -> Any:
+def difference(a: TensorLike, b: TensorLike, aminusb: bool = True, validate_indices: bool = True) -> Any:
     """``tf.sets.difference``."""
     return _combined(a, b, lambda one, other: one - other if aminusb else other - one)
 
 
 @tf_export("sets.size")
-def size(a: Any, validate_indices: bool = True) -> Any:
+def size(a: TensorLike, validate_indices: bool = True) -> Any:
     """``tf.sets.size``: int32."""
     shape, rows, _ = _rows(a)
     return hf.asarray(np.array([len(row) for row in rows], np.int32).reshape(shape))

@@ -4,25 +4,28 @@ even."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import hybridflow as hf
 from hybridflow.array import fourier
 from hybridflow.compat.adapters.values import axes, operand
-from hybridflow.compat.export import Operand, export, tf_export
+from hybridflow.compat.export import Operand, TensorLike, export, tf_export
 from hybridflow.compiler.ir import dtypes
 from hybridflow.errors import ArgumentError
 
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import DTypeLike
 
-def _lengths(fft_length: Any) -> Any:
+
+def _lengths(fft_length: object) -> Any:
     return None if fft_length is None else axes(fft_length)
 
 
 def _over(count: int, function: Callable[..., Any]) -> Callable[..., Any]:
     """A transform of the last ``count`` axes."""
 
-    def transform(input_tensor: Any, name: str | None = None) -> Any:
+    def transform(input_tensor: TensorLike, name: str | None = None) -> Any:
         return function(operand(input_tensor), axes=tuple(range(-count, 0)))
 
     return transform
@@ -31,7 +34,7 @@ def _over(count: int, function: Callable[..., Any]) -> Callable[..., Any]:
 def _real_over(count: int, function: Callable[..., Any]) -> Callable[..., Any]:
     """The same of real numbers, with lengths."""
 
-    def transform(input_tensor: Any, fft_length: Any = None, name: str | None = None) -> Any:
+    def transform(input_tensor: TensorLike, fft_length: object = None, name: str | None = None) -> Any:
         return function(operand(input_tensor), s=_lengths(fft_length), axes=tuple(range(-count, 0)))
 
     return transform
@@ -39,7 +42,11 @@ def _real_over(count: int, function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _of_axes(function: Callable[..., Any]) -> Callable[..., Any]:
     def transform(
-        input_tensor: Any, fft_length: Any = None, axes: Any = None, norm: str | None = None, name: str | None = None
+        input_tensor: TensorLike,
+        fft_length: object = None,
+        axes: Iterable[Any] | None = None,
+        norm: str | None = None,
+        name: str | None = None,
     ) -> Any:
         along = None if axes is None else tuple(int(axis) for axis in axes)
         return function(operand(input_tensor), s=_lengths(fft_length), axes=along, norm=norm)
@@ -55,20 +62,20 @@ fftnd, ifftnd, rfftnd, irfftnd = map(_of_axes, (hf.fft.fftn, hf.fft.ifftn, hf.ff
 
 
 @tf_export("signal.fftshift")
-def fftshift(x: Any, axes: Any = None, name: str | None = None) -> Any:
+def fftshift(x: TensorLike, axes: Sequence[SupportsIndex] | None = None, name: str | None = None) -> Any:
     """``tf.signal.fftshift``."""
     return hf.fft.fftshift(operand(x), axes=axes)
 
 
 @tf_export("signal.ifftshift")
-def ifftshift(x: Any, axes: Any = None, name: str | None = None) -> Any:
+def ifftshift(x: TensorLike, axes: Sequence[SupportsIndex] | None = None, name: str | None = None) -> Any:
     """``tf.signal.ifftshift``."""
     return hf.fft.ifftshift(operand(x), axes=axes)
 
 
 @tf_export("signal.dct")
 def dct(
-    input: Any, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None, name: str | None = None
+    input: TensorLike, type: int = 2, n: object = None, axis: int = -1, norm: str | None = None, name: str | None = None
 ) -> Any:
     """``tf.signal.dct``."""
     return hf.signal.dct(operand(input), type, n, axis, norm)
@@ -76,7 +83,7 @@ def dct(
 
 @tf_export("signal.idct")
 def idct(
-    input: Any, type: int = 2, n: Any = None, axis: int = -1, norm: str | None = None, name: str | None = None
+    input: TensorLike, type: int = 2, n: object = None, axis: int = -1, norm: str | None = None, name: str | None = None
 ) -> Any:
     """``tf.signal.idct``, which without a norm has no factor: the transform of the dual type."""
     if norm == "ortho":
@@ -85,14 +92,16 @@ def idct(
 
 
 @tf_export("signal.hann_window")
-def hann_window(window_length: Any, periodic: bool = True, dtype: Any = dtypes.float32, name: str | None = None) -> Any:
+def hann_window(
+    window_length: Any, periodic: bool = True, dtype: DTypeLike = dtypes.float32, name: str | None = None
+) -> Any:
     """``tf.signal.hann_window``."""
     return hf.signal.hann_window(window_length, periodic and window_length % 2 == 0, dtype)
 
 
 @tf_export("signal.hamming_window")
 def hamming_window(
-    window_length: Any, periodic: bool = True, dtype: Any = dtypes.float32, name: str | None = None
+    window_length: Any, periodic: bool = True, dtype: DTypeLike = dtypes.float32, name: str | None = None
 ) -> Any:
     """``tf.signal.hamming_window``."""
     return hf.signal.hamming_window(window_length, periodic and window_length % 2 == 0, dtype)
@@ -100,7 +109,7 @@ def hamming_window(
 
 @tf_export("signal.frame")
 def frame(
-    signal: Any,
+    signal: TensorLike,
     frame_length: Any,
     frame_step: Any,
     pad_end: bool = False,
@@ -114,11 +123,11 @@ def frame(
 
 @tf_export("signal.stft")
 def stft(
-    signals: Any,
-    frame_length: Any,
-    frame_step: Any,
-    fft_length: Any = None,
-    window_fn: Any = hann_window,
+    signals: TensorLike,
+    frame_length: object,
+    frame_step: object,
+    fft_length: object = None,
+    window_fn: object = hann_window,
     pad_end: bool = False,
     name: str | None = None,
 ) -> Any:
@@ -128,11 +137,11 @@ def stft(
 
 @tf_export("signal.inverse_stft")
 def inverse_stft(
-    stfts: Any,
+    stfts: TensorLike,
     frame_length: Any,
-    frame_step: Any,
+    frame_step: object,
     fft_length: Any = None,
-    window_fn: Any = hann_window,
+    window_fn: Callable[..., object] = hann_window,
     name: str | None = None,
 ) -> Any:
     """``tf.signal.inverse_stft``, which undoes a window by that of ``inverse_stft_window_fn``."""
@@ -146,7 +155,7 @@ def inverse_stft(
 
 @tf_export("signal.inverse_stft_window_fn")
 def inverse_stft_window_fn(
-    frame_step: Any, forward_window_fn: Any = hann_window, name: str | None = None
+    frame_step: Any, forward_window_fn: Callable[..., Any] = hann_window, name: str | None = None
 ) -> Callable[..., Any]:
     """``tf.signal.inverse_stft_window_fn``."""
 
@@ -161,7 +170,7 @@ def inverse_stft_window_fn(
 
 
 @tf_export("signal.mfccs_from_log_mel_spectrograms")
-def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None = None) -> Any:
+def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: TensorLike, name: str | None = None) -> Any:
     """``tf.signal.mfccs_from_log_mel_spectrograms``."""
     x = operand(log_mel_spectrograms)
     count = x.shape[-1]
@@ -172,7 +181,7 @@ def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None 
 
 @tf_export("signal.kaiser_bessel_derived_window")
 def kaiser_bessel_derived_window(
-    window_length: Any, beta: Any = 12.0, dtype: Any = "float32", name: str | None = None
+    window_length: object, beta: float = 12.0, dtype: DTypeLike = "float32", name: str | None = None
 ) -> Any:
     """The Kaiser-Bessel-derived window: the squares of its halves add up to 1, as the modified cosine transform
     needs."""
@@ -180,19 +189,21 @@ def kaiser_bessel_derived_window(
 
 
 @tf_export("signal.kaiser_window")
-def kaiser_window(window_length: Any, beta: Any = 12.0, dtype: Any = "float32", name: str | None = None) -> Any:
+def kaiser_window(
+    window_length: object, beta: float = 12.0, dtype: DTypeLike = "float32", name: str | None = None
+) -> Any:
     """The Kaiser window, symmetric."""
     return hf.signal.kaiser_window(window_length=window_length, beta=beta, dtype=dtype)
 
 
 @tf_export("signal.overlap_and_add")
-def overlap_and_add(signal: Operand, frame_step: Any, name: str | None = None) -> Any:
+def overlap_and_add(signal: Operand, frame_step: object, name: str | None = None) -> Any:
     """The sum of frames, each ``frame_step`` samples behind the one before: the transpose of ``frame``."""
     return hf.signal.overlap_and_add(signal, frame_step)
 
 
 @tf_export("signal.vorbis_window")
-def vorbis_window(window_length: Any, dtype: Any = "float32", name: str | None = None) -> Any:
+def vorbis_window(window_length: object, dtype: DTypeLike = "float32", name: str | None = None) -> Any:
     """The window of Vorbis: the squares of its halves add up to 1, as the modified cosine transform needs."""
     return hf.signal.vorbis_window(window_length=window_length, dtype=dtype)
 

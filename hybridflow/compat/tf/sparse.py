@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import hybridflow as hf
 from hybridflow.compat.adapters.values import axes, extents
-from hybridflow.compat.export import Operand, export, tf_export
+from hybridflow.compat.export import Operand, TensorLike, export, tf_export
 from hybridflow.errors import ArgumentError, ShapeError
+
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike, AxisLike
+    from hybridflow.sparse.formats import COO, SparseBase
 
 
 @tf_export("sparse.add")
@@ -26,44 +30,44 @@ def concat(axis: Any, sp_inputs: Any, name: str | None = None) -> Any:
 
 
 @tf_export("sparse.eye")
-def eye(num_rows: Any, num_columns: Any = None, dtype: Any = None, name: str | None = None) -> Any:
+def eye(num_rows: object, num_columns: object = None, dtype: Any = None, name: str | None = None) -> Any:
     """The identity matrix."""
     return hf.sparse.eye(num_rows=num_rows, num_columns=num_columns, dtype=dtype)
 
 
 @tf_export("sparse.from_dense")
-def from_dense(tensor: Any, name: str | None = None) -> Any:
+def from_dense(tensor: ArrayLike, name: str | None = None) -> Any:
     """The sparse tensor of the elements that are not zero, in row-major order."""
     return hf.sparse.from_dense(x=tensor)
 
 
 @tf_export("sparse.reduce_max")
-def reduce_max(sp_input: Any, axis: Any = -1, name: str | None = None) -> Any:
+def reduce_max(sp_input: SparseBase, axis: AxisLike = -1, name: str | None = None) -> Any:
     """The largest entry of each line along an axis, as a dense tensor; elements that are no entries play no part."""
     return hf.sparse.reduce_max(x=sp_input, axis=axis)
 
 
 @tf_export("sparse.reduce_sum")
-def reduce_sum(sp_input: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+def reduce_sum(sp_input: object, axis: object = None, keepdims: bool = False, name: str | None = None) -> Any:
     """The sums of elements along axes, as a dense tensor."""
     return hf.sparse.reduce_sum(x=sp_input, axis=axis, keepdims=keepdims)
 
 
 @tf_export("sparse.reorder")
-def reorder(sp_input: Any, name: str | None = None) -> Any:
+def reorder(sp_input: COO, name: str | None = None) -> Any:
     """The tensor with its entries in row-major order; those at one place stay apart, in their order."""
     return hf.sparse.reorder(x=sp_input)
 
 
 @tf_export("sparse.softmax")
-def softmax(sp_input: Any, name: str | None = None) -> Any:
+def softmax(sp_input: COO, name: str | None = None) -> Any:
     """Softmax along the last axis over the entries alone, as if all others were minus infinity."""
     return hf.sparse.softmax(x=sp_input)
 
 
 @tf_export("sparse.sparse_dense_matmul")
 def sparse_dense_matmul(
-    sp_a: Any, b: Any, adjoint_a: bool = False, adjoint_b: bool = False, name: str | None = None
+    sp_a: object, b: TensorLike, adjoint_a: bool = False, adjoint_b: bool = False, name: str | None = None
 ) -> Any:
     """The product of a sparse and a dense matrix, under TensorFlow's name and arguments."""
     return hf.sparse.sparse_dense_matmul(sp_a=sp_a, b=b, adjoint_a=adjoint_a, adjoint_b=adjoint_b)
@@ -92,7 +96,7 @@ def retain(sp_input: Any, to_retain: Operand) -> Any:
 
 
 @tf_export("sparse.slice")
-def slice(sp_input: Any, start: Any, size: Any, name: str | None = None) -> Any:
+def slice(sp_input: Any, start: object, size: object, name: str | None = None) -> Any:
     """The entries between ``start`` and ``start + size``, with a shape that ends where the tensor does."""
     first, wide = (np.asarray([int(n) for n in extents(axes(part))], np.int64) for part in (start, size))
     whole = np.asarray(sp_input.shape, np.int64)
@@ -109,7 +113,7 @@ def slice(sp_input: Any, start: Any, size: Any, name: str | None = None) -> Any:
 
 
 @tf_export("sparse.map_values")
-def map_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def map_values(op: Callable[..., Any], *args: object, **kwargs: object) -> Any:
     """A function of the values of sparse tensors, which have the same indices."""
     sparse = [x for x in (*args, *kwargs.values()) if isinstance(x, hf.sparse.COO)]
     if not sparse:
@@ -142,7 +146,7 @@ def reshape(sp_input: Any, shape: Any, name: str | None = None) -> Any:
 
 
 @tf_export("sparse.expand_dims")
-def expand_dims(sp_input: Any, axis: Any = None, name: str | None = None) -> Any:
+def expand_dims(sp_input: COO, axis: object = None, name: str | None = None) -> Any:
     """The tensor with one more axis, of one element."""
     sizes = list(sp_input.shape)
     place = int(axes(-1 if axis is None else axis))

@@ -18,13 +18,13 @@ class TraceType:
     Functions look at the parts of arguments that they use, and ask no such type.
     """
 
-    def is_subtype_of(self, other: Any) -> bool:
+    def is_subtype_of(self, other: object) -> bool:
         raise NotImplementedError(f"{type(self).__name__} has to define is_subtype_of(self, other)")
 
-    def most_specific_common_supertype(self, others: Any) -> Any:
+    def most_specific_common_supertype(self, others: object) -> Any:
         raise NotImplementedError(f"{type(self).__name__} has to define most_specific_common_supertype(self, others)")
 
-    def placeholder_value(self, placeholder_context: Any = None) -> Any:
+    def placeholder_value(self, placeholder_context: object = None) -> Any:
         raise NotImplementedError(f"{type(self).__name__} has to define placeholder_value(self, placeholder_context)")
 
 

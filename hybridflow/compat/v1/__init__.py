@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import functools as _functools
 import types as _types
+from collections.abc import Iterable
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hybridflow as _hf
 from hybridflow.compat import export as _export
@@ -123,6 +124,11 @@ from hybridflow.compat.v1.variable_functions import (
 )
 from hybridflow.compat.v1.variables import Variable as Variable
 
+if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
+    from hybridflow.core.type_aliases import DTypeLike
+
+
 float16, float32, float64, bfloat16 = _values.float16, _values.float32, _values.float64, _values.bfloat16
 int8, int16, int32, int64 = _values.int8, _values.int16, _values.int32, _values.int64
 uint8, uint16, uint32, uint64 = _values.uint8, _values.uint16, _values.uint32, _values.uint64
@@ -148,7 +154,7 @@ def disable_eager_execution() -> None:
     _graph_stack.set_recording(True)
 
 
-def enable_eager_execution(*_: Any, **__: Any) -> None:
+def enable_eager_execution(*_: object, **__: object) -> None:
     """Compute at once, but for what is within a ``tf.Graph().as_default()``."""
     _graph_stack.set_recording(False)
 
@@ -161,7 +167,7 @@ def executing_eagerly() -> Any:
     return not _graph_stack.is_recording(True)
 
 
-def _nothing(*_: Any, **__: Any) -> None:
+def _nothing(*_: object, **__: object) -> None:
     """Accepted, and of no meaning here."""
 
 
@@ -170,7 +176,7 @@ enable_control_flow_v2 = disable_tensor_equality = enable_tensor_equality = _not
 
 
 @contextmanager
-def name_scope(name: str | None = None, default_name: str | None = None, values: Any = None) -> Any:
+def name_scope(name: str | None = None, default_name: str | None = None, values: TensorLike | None = None) -> Any:
     """Names of operations made in the block begin with this one."""
     with get_default_graph().name_scope(default_name if name is None else name) as opened:
         yield opened
@@ -179,7 +185,7 @@ def name_scope(name: str | None = None, default_name: str | None = None, values:
 op_scope = name_scope
 
 
-def control_dependencies(control_inputs: Any) -> Any:
+def control_dependencies(control_inputs: Iterable[Any] | None) -> Any:
     return get_default_graph().control_dependencies(control_inputs)
 
 
@@ -187,23 +193,23 @@ def device(device_name_or_function: Any) -> Any:
     return get_default_graph().device(device_name_or_function)
 
 
-def colocate_with(op: Any, ignore_existing: Any = False) -> Any:
+def colocate_with(op: object, ignore_existing: object = False) -> Any:
     return get_default_graph().device("")
 
 
-def add_to_collection(name: Any, value: Any) -> None:
+def add_to_collection(name: object, value: object) -> None:
     get_default_graph().add_to_collection(name, value)
 
 
-def add_to_collections(names: Any, value: Any) -> None:
+def add_to_collections(names: object, value: object) -> None:
     get_default_graph().add_to_collections(names, value)
 
 
-def get_collection(key: Any, scope: str | None = None) -> list[Any]:
+def get_collection(key: TensorLike, scope: str | None = None) -> list[Any]:
     return get_default_graph().get_collection(key, scope)
 
 
-def get_collection_ref(key: Any) -> list[Any]:
+def get_collection_ref(key: TensorLike) -> list[Any]:
     return get_default_graph().get_collection_ref(key)
 
 
@@ -230,15 +236,15 @@ def tables_initializer(name: str = "init_all_tables") -> Operation:
     return _grouping.no_op(name)
 
 
-def is_tensor(x: Any) -> Any:
+def is_tensor(x: TensorLike) -> Any:
     return isinstance(x, (Tensor, Variable, _hf.Tensor))
 
 
-def as_dtype(type_value: Any) -> Any:
+def as_dtype(type_value: DTypeLike) -> Any:
     return _dtype_names.shown(_dtype_names.kind_of(type_value))
 
 
-def _recorded(module: Any) -> Any:
+def _recorded(module: object) -> Any:
     """What hybridflow has under a name that nothing here has: recorded, as an operation of a type like its name."""
 
     def look_up(name: str) -> Any:
@@ -388,7 +394,7 @@ def __dir__() -> list[str]:
     return sorted({"errors", *public, *_NAMES})
 
 
-def _is_inside(value: Any) -> Any:
+def _is_inside(value: object) -> Any:
     """Whether it is one of the modules that make these names, which importing puts among them."""
     return isinstance(value, _types.ModuleType) and value.__name__.startswith(f"{__name__}.")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,8 +11,11 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.tensor import Tensor as Value
 
+if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
 
-def as_extents(shape: Any) -> Any:
+
+def as_extents(shape: TensorLike) -> Any:
     """A shape as hybridflow takes it: from a list, a tensor whose value is known, extents of another."""
     if isinstance(shape, Value):
         known = shape._known()
@@ -45,7 +48,7 @@ def as_ints(value: Any) -> Any:
     return None if value is None else int(value)
 
 
-def as_number(x: Any) -> Any:
+def as_number(x: TensorLike) -> Any:
     """The number that a tensor is known to be, or the value."""
     if not isinstance(x, Value):
         return x
@@ -53,7 +56,7 @@ def as_number(x: Any) -> Any:
     return (x.numpy() if known is None else known).item()
 
 
-def is_whole(x: Any) -> bool:
+def is_whole(x: TensorLike) -> bool:
     return (
         isinstance(x, Value)
         and not x.shape
@@ -62,7 +65,7 @@ def is_whole(x: Any) -> bool:
     )
 
 
-def aligned(x: Any, y: Any) -> tuple[Any, Any]:
+def aligned(x: object, y: object) -> tuple[Any, Any]:
     """Operands; an array takes the dtype of the tensor that it meets, as TensorFlow converts it."""
     if isinstance(x, np.ndarray) and isinstance(y, Value):
         x = x.astype(y.dtype)

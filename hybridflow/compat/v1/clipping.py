@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hybridflow as hf
 from hybridflow.compat.v1.constants import convert_to_tensor
@@ -10,12 +10,17 @@ from hybridflow.compat.v1.recording import Recorded
 from hybridflow.compat.v1.table import Table
 from hybridflow.optimizers import clipping
 
+if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
+    from hybridflow.core.type_aliases import ArrayLike
+
+
 TABLE = Table()
 op = TABLE.op
 
 
 @op("ClipByValue", default="clip_by_value")
-def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any) -> Any:
+def clip_by_value(t: ArrayLike, clip_value_min: ArrayLike, clip_value_max: ArrayLike) -> Any:
     return hf.minimum(hf.maximum(t, clip_value_min), clip_value_max)
 
 
@@ -36,7 +41,9 @@ def global_norm(t_list: Any, name: str | None = None) -> Any:
     return _global_norm([t for t in t_list if t is not None], name=name)
 
 
-def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None, name: str | None = None) -> Any:
+def clip_by_global_norm(
+    t_list: Any, clip_norm: object, use_norm: TensorLike | None = None, name: str | None = None
+) -> Any:
     """The tensors, scaled so that the norm of all together is at most this, and the norm that it was, or is said to be
     by ``use_norm``."""
     present = [t for t in t_list if t is not None]

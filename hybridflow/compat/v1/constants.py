@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,11 @@ from hybridflow.compat.v1.shaping import stack
 from hybridflow.compat.v1.strings import encoded, is_text
 from hybridflow.compat.v1.table import Table
 
+if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
+    from hybridflow.core.type_aliases import ArrayLike, DTypeLike
+
+
 TABLE = Table()
 
 _constant = Recorded(literal, "Const")
@@ -25,7 +30,7 @@ _constant = Recorded(literal, "Const")
 
 @declare("makes tensors")
 def constant(
-    value: Any, dtype: Any = None, shape: Any = None, name: str | None = None, verify_shape: bool = False
+    value: Any, dtype: Any = None, shape: object = None, name: str | None = None, verify_shape: bool = False
 ) -> Any:
     """A tensor of a value; texts stay in Python."""
     if is_text(value, dtype):
@@ -42,7 +47,7 @@ def _holds_tensors(value: Any) -> bool:
     return any(is_symbolic(x) or (isinstance(x, (list, tuple)) and _holds_tensors(x)) for x in value)
 
 
-def _text(value: Any, name: str | None) -> Any:
+def _text(value: TensorLike, name: str | None) -> Any:
     held = encoded(value)
     return on_host(
         "Const", name, [], [Info(np.shape(held) if not isinstance(held, bytes) else (), STRING)], lambda *_: [held]
@@ -62,7 +67,7 @@ def on_host(
 
 
 def convert_to_tensor(
-    value: Any, dtype: Any = None, name: str | None = None, preferred_dtype: Any = None, dtype_hint: Any = None
+    value: Any, dtype: Any = None, name: str | None = None, preferred_dtype: object = None, dtype_hint: object = None
 ) -> Any:
     if is_symbolic(value):
         return as_graph_tensor(value)
@@ -72,7 +77,7 @@ def convert_to_tensor(
 TABLE["convert_to_tensor"] = convert_to_tensor
 
 
-def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tensor:
+def placeholder(dtype: DTypeLike, shape: object = None, name: str | None = None) -> Tensor:
     """What is fed when a session runs; ``shape`` has None where any extent will do, and is None for any rank."""
     known = TensorShape(shape)
     extents = None if known.ndims is None else tuple(known.as_list())
@@ -82,11 +87,11 @@ def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tenso
     return node.outputs[0]
 
 
-def _not_fed(run: Any, values: Any) -> Any:
+def _not_fed(run: object, values: object) -> Any:
     raise AssertionError("sessions check what is fed")
 
 
-def placeholder_with_default(input: Any, shape: Any, name: str | None = None) -> Tensor:
+def placeholder_with_default(input: ArrayLike, shape: object, name: str | None = None) -> Tensor:
     """The input, unless something else is fed."""
     start = convert_to_tensor(input)
     known = TensorShape(shape)

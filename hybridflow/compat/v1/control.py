@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.compat.adapters.control import grown
 from hybridflow.compat.v1.constants import convert_to_tensor
@@ -19,12 +19,16 @@ from hybridflow.control import cond as control_cond, loops, scan as control_scan
 from hybridflow.core import pytree
 from hybridflow.core.variable import Variable as Held
 
+if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
+    from hybridflow.core.type_aliases import ArrayLike, DTypeLike
+
 
 def _parameter(graph: Graph, info: Info, name: str) -> Tensor:
     return graph.add("Parameter", name, [], [info._replace(known=None)], _no_arguments).outputs[0]
 
 
-def _no_arguments(run: Any, values: Any) -> Any:
+def _no_arguments(run: object, values: object) -> Any:
     raise AssertionError("a body is called with its arguments")
 
 
@@ -44,7 +48,7 @@ def _built(
     return body, lambda results: pytree.unflatten(structure, like(kept, results))
 
 
-def _result(leaf: Any) -> Tensor:
+def _result(leaf: ArrayLike) -> Tensor:
     """What a body returns as a tensor; one from outside becomes one of the body's."""
     tensor: Tensor = TABLE["identity"](convert_to_tensor(leaf))
     return tensor
@@ -79,13 +83,13 @@ def _call(body: Body, run: Any, known: dict[Tensor, Any], values: Sequence[Any])
 
 
 def cond(
-    pred: Any,
-    true_fn: Any = None,
-    false_fn: Any = None,
+    pred: TensorLike,
+    true_fn: object = None,
+    false_fn: object = None,
     strict: bool = False,
     name: str | None = None,
-    fn1: Any = None,
-    fn2: Any = None,
+    fn1: object = None,
+    fn2: object = None,
 ) -> Any:
     """``true_fn()`` where ``pred`` is True, else ``false_fn()``.  Both are built; what is made inside of them runs in
     one of them alone, what is made outside runs anyway."""
@@ -98,7 +102,7 @@ def cond(
     return _branching(as_graph_tensor(pred), functions, name or "cond", _of_two)
 
 
-def _of_two(which: Any, taken: Sequence[Callable[[], Any]]) -> Any:
+def _of_two(which: object, taken: Sequence[Callable[[], Any]]) -> Any:
     return control_cond.cond(which, *taken)
 
 
@@ -120,7 +124,7 @@ def _branching(chooser: Tensor, functions: Sequence[Any], name: str, choose: Any
             merged = [_merged(a, t.info) for a, t in zip(merged, body.results)]
         captured = _inputs(bodies)
 
-        def compute(run: Any, values: Sequence[Any]) -> list[Any]:
+        def compute(run: object, values: Sequence[Any]) -> list[Any]:
             known = dict(zip(captured, values[1:]))
             taken = [lambda body=body: _call(body, run, known, []) for body in bodies]
             result: list[Any] = choose(as_value(values[0]), taken)
@@ -150,13 +154,13 @@ def case(
     return cond(pred, function, (lambda: case(rest, default, name=name)) if rest else default, name=name)
 
 
-def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: str = "switch_case") -> Any:
+def switch_case(branch_index: TensorLike, branch_fns: Any, default: object = None, name: str = "switch_case") -> Any:
     """``branch_fns[branch_index]()``, or the default's result, or the last one's."""
     functions = list(branch_fns.values() if isinstance(branch_fns, dict) else branch_fns)
     numbers = list(branch_fns) if isinstance(branch_fns, dict) else range(len(functions))
     every = functions if default is None else [*functions, default]
 
-    def choose(which: Any, taken: Sequence[Callable[[], Any]]) -> Any:
+    def choose(which: object, taken: Sequence[Callable[[], Any]]) -> Any:
         by_number = dict(zip(numbers, taken))
         return control_cond.switch_case(which, by_number, default=None if default is None else taken[-1])
 
@@ -166,13 +170,13 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: s
 def while_loop(
     cond: Callable[..., Any],
     body: Callable[..., Any],
-    loop_vars: Any,
+    loop_vars: object,
     shape_invariants: Any = None,
     parallel_iterations: int = 10,
     back_prop: bool = True,
     swap_memory: bool = False,
     name: str | None = None,
-    maximum_iterations: Any = None,
+    maximum_iterations: object = None,
     return_same_structure: bool = False,
 ) -> Any:
     """``loop_vars = body(*loop_vars)`` while ``cond(*loop_vars)``."""
@@ -199,7 +203,7 @@ def while_loop(
         bodies = [condition, iteration]
         captured = _inputs(bodies)
 
-        def compute(run: Any, values: Sequence[Any]) -> list[Any]:
+        def compute(run: object, values: Sequence[Any]) -> list[Any]:
             known = dict(zip(captured, values[len(start) :]))
             held = tuple([as_value(x) for x in values[: len(start)]])
             run_loop = grown if grows else loops.while_loop
@@ -236,7 +240,7 @@ def _grows(before: Tensor, after: Tensor) -> bool:
     return after.info.shape is None or any(a is not None and a != b for a, b in pairs)
 
 
-def _opened(infos: Sequence[Info], invariants: Any) -> list[Info]:
+def _opened(infos: Sequence[Info], invariants: Iterable[object]) -> list[Info]:
     if invariants is None:
         return [info._replace(known=None, is_size=False) for info in infos]
     from hybridflow.compat.v1.shapes import TensorShape
@@ -255,8 +259,8 @@ def _row(info: Info) -> Info:
 def map_fn(
     fn: Callable[..., Any],
     elems: Any,
-    dtype: Any = None,
-    parallel_iterations: Any = None,
+    dtype: DTypeLike | None = None,
+    parallel_iterations: object = None,
     back_prop: bool = True,
     swap_memory: bool = False,
     infer_shape: bool = True,
@@ -268,7 +272,7 @@ def map_fn(
 
 def scan(
     fn: Callable[..., Any],
-    elems: Any,
+    elems: object,
     initializer: Any = None,
     parallel_iterations: Any = 10,
     back_prop: bool = True,
@@ -288,8 +292,8 @@ def scan(
 def foldl(
     fn: Callable[..., Any],
     elems: Any,
-    initializer: Any = None,
-    parallel_iterations: Any = 10,
+    initializer: object = None,
+    parallel_iterations: object = 10,
     back_prop: bool = True,
     swap_memory: bool = False,
     name: str | None = None,
@@ -301,8 +305,8 @@ def foldl(
 def foldr(
     fn: Callable[..., Any],
     elems: Any,
-    initializer: Any = None,
-    parallel_iterations: Any = 10,
+    initializer: object = None,
+    parallel_iterations: object = 10,
     back_prop: bool = True,
     swap_memory: bool = False,
     name: str | None = None,
@@ -311,7 +315,7 @@ def foldr(
     return _walked("Foldr", fn, elems, initializer, name or "foldr", control_scan.foldr)
 
 
-def _walked(type: str, fn: Callable[..., Any], elems: Any, start: Any, name: str, scanned: Any) -> Any:
+def _walked(type: str, fn: Callable[..., Any], elems: object, start: object, name: str, scanned: Any) -> Any:
     graph = default_graph()
     leaves, structure = pytree.flatten(elems)
     rows = [convert_to_tensor(leaf) for leaf in leaves]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,37 +16,42 @@ from hybridflow.compat.v1.table import Table
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
 
+if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
+    from hybridflow.core.type_aliases import ArrayLike, DTypeLike
+
+
 TABLE = Table()
 op = TABLE.op
 
 
 @op("ZerosLike")
-def zeros_like(tensor: Any, dtype: Any = None, optimize: bool = True) -> Any:
+def zeros_like(tensor: ArrayLike, dtype: Any = None, optimize: bool = True) -> Any:
     return hf.zeros_like(tensor, dtype=None if dtype is None else kind_of(dtype))
 
 
 @op("OnesLike")
-def ones_like(tensor: Any, dtype: Any = None, optimize: bool = True) -> Any:
+def ones_like(tensor: ArrayLike, dtype: Any = None, optimize: bool = True) -> Any:
     return hf.ones_like(tensor, dtype=None if dtype is None else kind_of(dtype))
 
 
 @op("Fill", "zeros", default="zeros")
-def zeros(shape: Any, dtype: Any = dtypes.float32) -> Any:
+def zeros(shape: TensorLike, dtype: Any = dtypes.float32) -> Any:
     return hf.zeros(as_extents(shape), dtype=kind_of(dtype))
 
 
 @op("Fill", "ones", default="ones")
-def ones(shape: Any, dtype: Any = dtypes.float32) -> Any:
+def ones(shape: TensorLike, dtype: Any = dtypes.float32) -> Any:
     return hf.ones(as_extents(shape), dtype=kind_of(dtype))
 
 
 @op("Fill")
-def fill(dims: Any, value: Any) -> Any:
+def fill(dims: TensorLike, value: TensorLike) -> Any:
     return hf.broadcast_to(literal(value), as_extents(dims))
 
 
 @op("Range")
-def range_(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None) -> Any:
+def range_(start: Any, limit: Any = None, delta: TensorLike = 1, dtype: DTypeLike | None = None) -> Any:
     if limit is None:
         start, limit = 0, start
     values: list[Any] = [as_number(x) for x in (start, limit, delta)]
@@ -60,24 +65,31 @@ def linspace(start: Any, stop: Any, num: Any) -> Any:
 
 
 @op("Eye")
-def eye(num_rows: Any, num_columns: Any = None, batch_shape: Any = None, dtype: Any = dtypes.float32) -> Any:
+def eye(
+    num_rows: int, num_columns: int | None = None, batch_shape: TensorLike | None = None, dtype: Any = dtypes.float32
+) -> Any:
     identity = hf.eye(num_rows, num_columns, dtype=kind_of(dtype))
     return identity if batch_shape is None else hf.broadcast_to(identity, (*as_extents(batch_shape), *identity.shape))
 
 
 @op("OneHot")
 def one_hot(
-    indices: Any, depth: Any, on_value: Any = None, off_value: Any = None, axis: Any = None, dtype: Any = None
+    indices: TensorLike,
+    depth: Any,
+    on_value: Any = None,
+    off_value: Any = None,
+    axis: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> Any:
     kind = None if dtype is None else kind_of(dtype)
     return arrays.one_hot(indices, as_extent(depth), on_value, off_value, axis, kind)
 
 
 @op("Diag")
-def diag(diagonal: Any) -> Any:
+def diag(diagonal: TensorLike) -> Any:
     return linear.tensor_diag(diagonal)
 
 
 @op("MatrixDiag")
-def matrix_diag(diagonal: Any) -> Any:
+def matrix_diag(diagonal: TensorLike) -> Any:
     return linear.diag(diagonal)

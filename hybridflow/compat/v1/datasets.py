@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Iterator as Iterated, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,10 @@ from hybridflow.compat.v1.shapes import TensorShape
 from hybridflow.compat.v1.strings import encoded, is_text
 from hybridflow.core import pytree
 
+if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
+    from hybridflow.core.type_aliases import ArrayLike
+
 
 def _computed(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of the program's that a pipeline calls with values: nothing of it is recorded."""
@@ -36,7 +40,7 @@ def _computed(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """An argument with shapes as tuples, and functions of the program's as ones that compute."""
     if isinstance(value, TensorShape):
         return None if value.ndims is None else tuple(value.as_list())
@@ -126,7 +130,7 @@ class Dataset:
         """An iterator that is ready in each session."""
         return make_one_shot_iterator(self)
 
-    def make_initializable_iterator(self, shared_name: Any = None) -> Iterator:
+    def make_initializable_iterator(self, shared_name: object = None) -> Iterator:
         """An iterator that begins whenever its ``initializer`` runs."""
         return make_initializable_iterator(self)
 
@@ -176,7 +180,7 @@ def _paths(names: Any) -> Any:
     return os.fsdecode(held)
 
 
-def _array_of(leaf: Any) -> Any:
+def _array_of(leaf: TensorLike) -> Any:
     """A part of an element as sessions hold it: of texts the bytes."""
     return encoded(leaf) if is_text(leaf) else np.asarray(leaf)
 
@@ -211,7 +215,7 @@ class _Begun:
 class Iterator:
     """Elements of data sets, one at each run of what depends on ``get_next()``."""
 
-    def __init__(self, spec: Any, dataset: Dataset | None = None, ready: bool = False) -> None:
+    def __init__(self, spec: object, dataset: Dataset | None = None, ready: bool = False) -> None:
         self._leaves, self._structure = pytree.flatten(spec)
         self._ready = dataset if ready else None
         self._handle: Tensor | None = None  # says which other one it stands for
@@ -220,7 +224,7 @@ class Iterator:
 
     @staticmethod
     def from_structure(
-        output_types: Any, output_shapes: Any = None, shared_name: Any = None, output_classes: Any = None
+        output_types: object, output_shapes: object = None, shared_name: object = None, output_classes: object = None
     ) -> Iterator:
         """An iterator for several data sets, which ``make_initializer`` begins."""
         types, structure = pytree.flatten(output_types)
@@ -263,7 +267,7 @@ class Iterator:
 
     @staticmethod
     def from_string_handle(
-        string_handle: Any, output_types: Any, output_shapes: Any = None, output_classes: Any = None
+        string_handle: ArrayLike, output_types: object, output_shapes: object = None, output_classes: object = None
     ) -> Iterator:
         """An iterator that stands for the one whose ``string_handle`` is fed."""
         result = Iterator.from_structure(output_types, output_shapes)
@@ -283,7 +287,7 @@ class Iterator:
     def make_initializer(self, dataset: Dataset, name: str | None = None) -> Operation:
         """The operation that lets it begin with the first element of a data set."""
 
-        def compute(state: Any, values: Sequence[Any]) -> list[Any]:
+        def compute(state: object, values: Sequence[Any]) -> list[Any]:
             self._state_in(state).begin(dataset._make([np.array(v) for v in values]))
             return []
 
@@ -345,7 +349,7 @@ def make_one_shot_iterator(dataset: Dataset) -> Iterator:
     return Iterator(dataset.spec(), dataset, ready=True)
 
 
-def make_initializable_iterator(dataset: Dataset, shared_name: Any = None) -> Iterator:
+def make_initializable_iterator(dataset: Dataset, shared_name: object = None) -> Iterator:
     return Iterator(dataset.spec(), dataset)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,10 @@ from hybridflow.compat.v1.nodes import Info, Tensor
 from hybridflow.compat.v1.recording import as_graph_tensor
 from hybridflow.compat.v1.variables import Variable
 from hybridflow.compiler.ir.dtypes import is_inexact
+
+if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
+
 
 _CUTS = frozenset(
     ("StopGradient", "Shape", "Size", "Rank", "ArgMax", "ArgMin", "ZerosLike", "OnesLike", "Floor", "Round", "Sign")
@@ -31,14 +35,14 @@ class Request(NamedTuple):
 
 
 def gradients(
-    ys: Any,
-    xs: Any,
-    grad_ys: Any = None,
+    ys: object,
+    xs: TensorLike,
+    grad_ys: object = None,
     name: str = "gradients",
     colocate_gradients_with_ops: bool = False,
-    gate_gradients: Any = False,
-    aggregation_method: Any = None,
-    stop_gradients: Any = None,
+    gate_gradients: object = False,
+    aggregation_method: object = None,
+    stop_gradients: object = None,
     unconnected_gradients: str = "none",
 ) -> list[Any]:
     """The derivatives of the sum of ``ys`` with respect to each of ``xs``; None where they do not depend on it.
@@ -90,13 +94,13 @@ def _recorded(graph: Graph, request: Request, weights: Sequence[Any]) -> list[Te
     return op.outputs
 
 
-def _listed(value: Any) -> list[Any]:
+def _listed(value: object) -> list[Any]:
     if value is None:
         return []
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-def _plain(x: Any) -> Any:
+def _plain(x: TensorLike) -> Any:
     """A source: the variable of a tensor that stands for one, or the tensor."""
     if isinstance(x, Variable):
         return x
@@ -104,7 +108,7 @@ def _plain(x: Any) -> Any:
     return tensor.op.source if tensor.op.is_reference else tensor
 
 
-def _tensor_of(x: Any) -> Tensor:
+def _tensor_of(x: TensorLike) -> Tensor:
     return x.value() if isinstance(x, Variable) else as_graph_tensor(x)
 
 
@@ -128,12 +132,12 @@ def _reached(targets: Sequence[Tensor], constants: set[Tensor]) -> set[Tensor]:
 
 
 def hessians(
-    ys: Any,
-    xs: Any,
+    ys: object,
+    xs: TensorLike,
     name: str = "hessians",
     colocate_gradients_with_ops: bool = False,
     gate_gradients: bool = False,
-    aggregation_method: Any = None,
+    aggregation_method: object = None,
 ) -> list[Tensor]:
     """The second derivatives of ``ys``, of the shape of each x twice."""
     result = []

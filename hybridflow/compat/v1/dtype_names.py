@@ -11,7 +11,7 @@ from hybridflow.compat.adapters.values import DType, as_dtype, string
 STRING = np.dtype(object)
 
 
-def kind_of(dtype: Any) -> np.dtype[Any]:
+def kind_of(dtype: object) -> np.dtype[Any]:
     """NumPy's dtype of what a program gives as one.  Raises DTypeError for what is none here."""
     if isinstance(dtype, np.dtype):
         return dtype
@@ -20,7 +20,7 @@ def kind_of(dtype: Any) -> np.dtype[Any]:
     return as_dtype(dtype).dtype
 
 
-def shown(dtype: Any) -> Any:
+def shown(dtype: object) -> Any:
     """The object that a tensor or variable has as its dtype; None where it is found when it is run."""
     if dtype is None or isinstance(dtype, DType):
         return dtype

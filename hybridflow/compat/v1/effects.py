@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,10 @@ from hybridflow.core import pytree
 from hybridflow.effects.py_function import numpy_function
 from hybridflow.jit.tensor_spec import TensorSpec
 
+if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
+    from hybridflow.core.type_aliases import ArrayLike, DTypeLike
+
 
 def py_func(
     func: Callable[..., Any], inp: Sequence[Any], Tout: Any, stateful: bool = True, name: str | None = None
@@ -39,7 +43,7 @@ def py_func(
     if STRING in dtypes or any(x.dtype == STRING for x in inputs):
         return _of_texts(func, inputs, dtypes, several, name)
 
-    def compute(run: Any, values: Sequence[Any]) -> list[Any]:
+    def compute(run: object, values: Sequence[Any]) -> list[Any]:
         shapes = [t.info.shape for t in op.outputs]
         specs: list[Any] = [d if s is None or None in s else TensorSpec(s, d) for s, d in zip(shapes, dtypes)]
         results = numpy_function(func, [as_value(x) for x in values], specs if several else specs[0], stateful)
@@ -49,10 +53,12 @@ def py_func(
     return list(op.outputs) if several else op.outputs[0]
 
 
-def _of_texts(func: Callable[..., Any], inputs: Sequence[Any], dtypes: Sequence[Any], several: bool, name: Any) -> Any:
+def _of_texts(
+    func: Callable[..., Any], inputs: Sequence[Any], dtypes: Sequence[Any], several: bool, name: str | None
+) -> Any:
     """The same where texts go in or come out: computed on the host."""
 
-    def compute(*arrays: Any) -> list[Any]:
+    def compute(*arrays: object) -> list[Any]:
         results = func(*arrays)
         results = [] if results is None and not dtypes else results
         values = list(results) if isinstance(results, (list, tuple)) else [results]
@@ -65,7 +71,7 @@ def _of_texts(func: Callable[..., Any], inputs: Sequence[Any], dtypes: Sequence[
 
 
 def Print(
-    input_: Any,
+    input_: object,
     data: Sequence[Any],
     message: str | None = None,
     first_n: int | None = None,
@@ -83,7 +89,7 @@ def Print(
             print(f"{message or ''}{shown}", file=sys.stderr)
         return []
 
-    def compute(run: Any, values: Sequence[Any]) -> list[Any]:
+    def compute(run: object, values: Sequence[Any]) -> list[Any]:
         numpy_function(show, [as_value(x) for x in values[1:]], [])
         return [values[0]]
 
@@ -98,12 +104,14 @@ def _text(array: np.ndarray, most: int) -> str:
     )
 
 
-def Assert(condition: Any, data: Sequence[Any], summarize: int | None = None, name: str | None = None) -> Operation:
+def Assert(
+    condition: ArrayLike, data: Sequence[Any], summarize: int | None = None, name: str | None = None
+) -> Operation:
     """Raises InvalidArgumentError with the data where the condition is not True when it runs."""
     inputs = [convert_to_tensor(condition), *[convert_to_tensor(x) for x in data if not isinstance(x, (str, bytes))]]
     texts = [x if isinstance(x, str) else x.decode() for x in data if isinstance(x, (str, bytes))]
 
-    def compute(run: Any, values: Sequence[Any]) -> list[Any]:
+    def compute(run: object, values: Sequence[Any]) -> list[Any]:
         debugging.Assert(as_value(values[0]), [*texts, *[as_value(x) for x in values[1:]]], summarize)
         return []
 
@@ -112,7 +120,12 @@ def Assert(condition: Any, data: Sequence[Any], summarize: int | None = None, na
 
 def _asserting(compare: str, holds: str) -> Callable[..., Operation]:
     def check(
-        x: Any, y: Any, data: Any = None, summarize: Any = None, message: str | None = None, name: str | None = None
+        x: ArrayLike,
+        y: ArrayLike,
+        data: Any = None,
+        summarize: int | None = None,
+        message: str | None = None,
+        name: str | None = None,
     ) -> Operation:
         a, b = convert_to_tensor(x), convert_to_tensor(y)
         told = [message or f"Condition x {compare} y did not hold element-wise:", a, b]
@@ -122,7 +135,9 @@ def _asserting(compare: str, holds: str) -> Callable[..., Operation]:
     return check
 
 
-def setdiff1d(x: Any, y: Any, index_dtype: Any = np.int32, name: str | None = None) -> arrays.ListDiff:
+def setdiff1d(
+    x: ArrayLike, y: ArrayLike, index_dtype: DTypeLike = np.int32, name: str | None = None
+) -> arrays.ListDiff:
     """The values of ``x`` that are not in ``y``, in their order, and where they are: on the host, since it depends on
     the values how many there are."""
     if not is_recording(True):
@@ -146,7 +161,7 @@ NAMES: dict[str, Any] = {
 
 
 def assert_positive(
-    x: Any, data: Any = None, summarize: Any = None, message: str | None = None, name: str | None = None
+    x: ArrayLike, data: object = None, summarize: Any = None, message: str | None = None, name: str | None = None
 ) -> Operation:
     """The same for elements that must be more than 0."""
     result: Operation = NAMES["assert_greater"](
@@ -165,14 +180,15 @@ def _checking(name: str) -> Callable[..., Operation]:
     accepted = inspect.signature(check)
 
     def make(
-        *args: Any, data: Any = None, summarize: Any = None, message: str | None = None, name: str | None = None,
-        **options: Any,
+        *args: Any, data: TensorLike | None = None, summarize: object = None, message: str | None = None,
+        name: str | None = None,
+        **options: object,
     ) -> Operation:  # fmt: skip
         accepted.bind(*args, message=message, **options)
         tensors = [convert_to_tensor(x) if is_symbolic(x) else x for x in args]
         places = [k for k, x in enumerate(tensors) if is_symbolic(x)]
 
-        def compute(run: Any, values: Sequence[Any]) -> list[Any]:
+        def compute(run: object, values: Sequence[Any]) -> list[Any]:
             tensors_filled = list(tensors)
             for place, value in zip(places, values):
                 tensors_filled[place] = as_value(value)
@@ -192,7 +208,12 @@ for _name in ("negative", "non_negative", "non_positive", "near", "none_equal", 
 
 
 def assert_rank(
-    x: Any, rank: int, data: Any = None, summarize: Any = None, message: str | None = None, name: str | None = None
+    x: ArrayLike,
+    rank: int,
+    data: TensorLike | None = None,
+    summarize: object = None,
+    message: str | None = None,
+    name: str | None = None,
 ) -> Operation:
     """Raises ValueError at once where the tensor is known to have another rank, else when it runs."""
     tensor = convert_to_tensor(x)
@@ -204,13 +225,17 @@ def assert_rank(
     return _checking("assert_rank")(tensor, rank, message=message, name=name)
 
 
-def check_numerics(tensor: Any, message: str = "", name: str | None = None) -> Any:
+def check_numerics(tensor: object, message: str = "", name: str | None = None) -> Any:
     """The tensor.  Raises InvalidArgumentError with the message where it has a NaN or infinity when it runs."""
     return _finite(tensor, message, name=name)
 
 
 def verify_tensor_all_finite(
-    t: Any = None, msg: str = "", name: str | None = None, x: Any = None, message: str | None = None
+    t: TensorLike | None = None,
+    msg: str = "",
+    name: str | None = None,
+    x: TensorLike | None = None,
+    message: str | None = None,
 ) -> Any:
     """The same by its older name."""
     return check_numerics(t if x is None else x, message or msg, name)
@@ -225,7 +250,7 @@ def tf_print(*inputs: Any, **options: Any) -> Operation:
     places = [k for k, leaf in enumerate(leaves) if is_symbolic(leaf)]
     name = options.pop("name", None)
 
-    def compute(run: Any, values: Sequence[Any]) -> list[Any]:
+    def compute(run: object, values: Sequence[Any]) -> list[Any]:
         shown = list(leaves)
         for place, value in zip(places, values):
             shown[place] = as_value(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,28 +19,33 @@ from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core import pytree
 from hybridflow.core.tensor import Tensor as Value
 
+if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
+    from hybridflow.core.type_aliases import ArrayLike, DTypeLike
+
+
 TABLE = Table()
 op = TABLE.op
 
 
-def _sizes_cast(x: Any, dtype: Any) -> Any:
+def _sizes_cast(x: object, dtype: DTypeLike) -> Any:
     return x if dtypes.is_integer(kind_of(dtype)) else NotImplemented
 
 
 @op("Cast", of_sizes=_sizes_cast)
-def cast(x: Any, dtype: Any) -> Any:
+def cast(x: ArrayLike, dtype: Any) -> Any:
     return hf.astype(hf.asarray(x), kind_of(dtype))
 
 
 for _name, _dtype in {"to_float": "float32", "to_double": "float64", "to_int32": "int32", "to_int64": "int64"}.items():
 
-    def _to(x: Any, name: str | None = None, dtype: str = _dtype, default: str = _name) -> Any:
+    def _to(x: object, name: str | None = None, dtype: str = _dtype, default: str = _name) -> Any:
         return cast(x, np.dtype(dtype), name=name)
 
     TABLE[_name] = _to
 
 
-def _of_numbers_alone(x: Any, other: Any) -> Any:
+def _of_numbers_alone(x: object, other: object) -> Any:
     """A list of Python's numbers as the tensor that it means beside the other operand, whose dtype it takes if that
     holds its kind."""
     if isinstance(x, Sizes) or not isinstance(x, (list, tuple)):
@@ -73,13 +78,13 @@ def _of_numbers(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     return apply
 
 
-def _truediv(x: Any, y: Any) -> Any:
+def _truediv(x: ArrayLike, y: ArrayLike) -> Any:
     if all((hasattr(v, "dtype") and dtypes.is_integer(v.dtype)) or isinstance(v, int) for v in (x, y)):
         return hf.divide(hf.astype(hf.asarray(x), hf.float64), hf.astype(hf.asarray(y), hf.float64))
     return hf.divide(x, y)
 
 
-def _div(x: Any, y: Any) -> Any:
+def _div(x: ArrayLike, y: ArrayLike) -> Any:
     """Python 2's division: of integers it is whole."""
     if all((hasattr(v, "dtype") and not dtypes.is_float(v.dtype)) or isinstance(v, int) for v in (x, y)):
         return hf.floor_divide(x, y)
@@ -142,7 +147,7 @@ TABLE["neg"] = TABLE["negative"]
 
 
 @op("AddN")
-def add_n(inputs: Any) -> Any:
+def add_n(inputs: TensorLike) -> Any:
     """The sum of tensors of one dtype and shape.  Raises TypeError where dtypes differ, ValueError where shapes do."""
     terms = _terms(inputs)
     kinds = [str(x.dtype) for x in terms]
@@ -156,7 +161,7 @@ def add_n(inputs: Any) -> Any:
     return total
 
 
-def _terms(inputs: Any) -> list[Any]:
+def _terms(inputs: object) -> list[Any]:
     """What is to be added, as tensors.  Raises ValueError where there is none, or shapes differ."""
     if not isinstance(inputs, (list, tuple)) or not inputs:
         raise ValueError(
@@ -184,7 +189,7 @@ _IN_PYTHON = (bool, int, float, list, tuple, np.ndarray, np.generic)
 
 
 @op("AddN", "accumulate_n", default="AccumulateN")
-def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None) -> Any:
+def accumulate_n(inputs: TensorLike, shape: object = None, tensor_dtype: object = None) -> Any:
     """As ``add_n``, with ValueError for several dtypes, too."""
     if len({x.dtype for x in _terms(inputs)}) > 1:
         raise ValueError("inputs must be a list of at least one Tensor with the same dtype and shape")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.autodiff.tape import GradientTape
 from hybridflow.compat.v1.errors import UnimplementedError
@@ -18,8 +18,11 @@ from hybridflow.core.tensor import Tensor as Value
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor, cast, exclusive
 
+if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
 
-def needed(targets: Iterable[Any], fed: Iterable[Tensor], body: Any = None) -> tuple[list[Operation], set[Tensor]]:
+
+def needed(targets: Iterable[Any], fed: Iterable[Tensor], body: object = None) -> tuple[list[Operation], set[Tensor]]:
     """The operations that targets need, in an order in which they can run, and the tensors from outside of ``body``.
 
     What is fed is not computed.  Of operations that may run in any order, those made earlier come first.
@@ -205,7 +208,7 @@ class Run:
             for x in request.constants:
                 self._cut.setdefault(x, []).append(tape)
 
-    def gradient(self, targets: Sequence[Any], sources: Sequence[Any], weights: Any) -> list[Any]:
+    def gradient(self, targets: Sequence[Any], sources: Sequence[Any], weights: TensorLike) -> list[Any]:
         """What the present operation, a derivative, makes of values; sources may be variables."""
         assert self._op is not None
         tape = self._tapes[self._op]
@@ -214,7 +217,7 @@ class Run:
             result: list[Any] = tape.gradient(list(targets), list(sources), weights, unconnected_gradients="zero")
         return result
 
-    def _is_outside(self, tape: Any, inner: Any) -> bool:
+    def _is_outside(self, tape: object, inner: object) -> bool:
         tapes = now().tapes
         return tapes.index(tape) < tapes.index(inner)
 
@@ -232,7 +235,7 @@ def _reaches(op: Operation, other: Operation) -> bool:
     return False
 
 
-def as_value(value: Any) -> Value:
+def as_value(value: TensorLike) -> Value:
     """A value of a run as a tensor: extents become int32."""
     if isinstance(value, (Sizes, int, Dim)):
         return cast(as_tensor(list(value) if isinstance(value, Sizes) else value, "session"), int32)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from hybridflow.compat.v1.nodes import Operation, Tensor
 from hybridflow.compat.v1.recording import is_symbolic
 from hybridflow.core.tensor import Tensor as Value
 from hybridflow.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
 
 
 def flat_feeds(feed_dict: Mapping[Any, Any]) -> dict[Any, Any]:
@@ -25,7 +28,7 @@ def flat_feeds(feed_dict: Mapping[Any, Any]) -> dict[Any, Any]:
     return result
 
 
-def fed(graph: Graph, feed: Any) -> Tensor:
+def fed(graph: Graph, feed: TensorLike) -> Tensor:
     """The tensor that a key of a ``feed_dict`` means.  Raises TypeError for what is none."""
     try:
         result: Tensor = graph.as_graph_element(feed, allow_operation=False)
@@ -75,7 +78,7 @@ class Feed:
         return array
 
 
-def fetched(graph: Graph, fetches: Any, places: list[Any]) -> Callable[[Any], Any]:
+def fetched(graph: Graph, fetches: TensorLike, places: list[Any]) -> Callable[[Any], Any]:
     """How to put fetched values together; appends what is to be fetched."""
     if fetches is None:
         raise TypeError("Fetch argument None has invalid type: give a tensor or an operation.")
@@ -104,7 +107,7 @@ def fetched(graph: Graph, fetches: Any, places: list[Any]) -> Callable[[Any], An
     return next
 
 
-def as_fetched(value: Any) -> Any:
+def as_fetched(value: TensorLike) -> Any:
     """What ``run`` returns: arrays that are the caller's own, and scalars."""
     if isinstance(value, Value):
         array = value.numpy()

@@ -12,7 +12,7 @@ from hybridflow.compiler.ir import dtypes
 GLOBAL_STEP = "global_step"
 
 
-def create_global_step(graph: Any = None) -> Variable:
+def create_global_step(graph: object = None) -> Variable:
     """The variable that counts steps.  Raises ValueError where there is one."""
     if get_global_step() is not None:
         raise ValueError('"global_step" already exists.')
@@ -20,14 +20,14 @@ def create_global_step(graph: Any = None) -> Variable:
     return Variable(lambda: start((), dtypes.int64), False, [GLOBAL, GLOBAL_STEP], name="global_step")
 
 
-def get_global_step(graph: Any = None) -> Any:
+def get_global_step(graph: object = None) -> Any:
     steps = default_graph().get_collection(GLOBAL_STEP)
     if steps:
         return steps[0]
     return next((v for v in default_graph().get_collection(GLOBAL) if v.name == "global_step:0"), None)
 
 
-def get_or_create_global_step(graph: Any = None) -> Any:
+def get_or_create_global_step(graph: object = None) -> Any:
     step = get_global_step()
     return create_global_step() if step is None else step
 

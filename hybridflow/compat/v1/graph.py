@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.compat.v1.graph_stack import GRAPHS, Process, default_session
 from hybridflow.compat.v1.nodes import Compute, GraphDef, Info, Operation, Tensor
+
+if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
 
 
 class Graph:
@@ -39,7 +42,7 @@ class Graph:
         finally:
             GRAPHS.reset(token)
 
-    def session_for(self, session: Any) -> Any:
+    def session_for(self, session: object) -> Any:
         """The session, or the innermost default one.  Raises ValueError where there is none."""
         result = session or default_session()
         if result is None:
@@ -108,7 +111,7 @@ class Graph:
         near = difflib.get_close_matches(name, self._by_name, 1)
         return f" Did you mean {near[0]!r}?" if near else ""
 
-    def as_graph_element(self, value: Any, allow_tensor: bool = True, allow_operation: bool = True) -> Any:
+    def as_graph_element(self, value: TensorLike, allow_tensor: bool = True, allow_operation: bool = True) -> Any:
         """A tensor or operation, given itself, its name, or a variable.  Raises TypeError, ValueError or KeyError."""
         value = value._as_graph_element() if hasattr(value, "_as_graph_element") else value
         if isinstance(value, str):
@@ -216,14 +219,14 @@ class Graph:
 
     # Collections
 
-    def add_to_collection(self, name: Any, value: Any) -> None:
+    def add_to_collection(self, name: object, value: object) -> None:
         self._collections.setdefault(name, []).append(value)
 
-    def add_to_collections(self, names: Any, value: Any) -> None:
+    def add_to_collections(self, names: Any, value: object) -> None:
         for name in dict.fromkeys([names] if isinstance(names, str) else names):
             self.add_to_collection(name, value)
 
-    def get_collection(self, name: Any, scope: str | None = None) -> list[Any]:
+    def get_collection(self, name: object, scope: str | None = None) -> list[Any]:
         """A copy of a collection; with ``scope`` those whose name it matches at the beginning."""
         result = list(self._collections.get(name, []))
         if scope:
@@ -231,13 +234,13 @@ class Graph:
             result = [x for x in result if hasattr(x, "name") and pattern.match(x.name)]
         return result
 
-    def get_collection_ref(self, name: Any) -> list[Any]:
+    def get_collection_ref(self, name: object) -> list[Any]:
         return self._collections.setdefault(name, [])
 
     def get_all_collection_keys(self) -> list[Any]:
         return [name for name, values in self._collections.items() if values]
 
-    def clear_collection(self, name: Any) -> None:
+    def clear_collection(self, name: object) -> None:
         self._collections.pop(name, None)
 
 

@@ -17,7 +17,7 @@ class Process:
     used to (None), or everywhere, or nowhere."""
 
     graph: Any = None
-    session: Any = None  # of InteractiveSession
+    session: object = None  # of InteractiveSession
     records: bool | None = None
 
 
@@ -26,13 +26,13 @@ def default_session() -> Any:
     return opened[-1] if opened else Process.session
 
 
-def open_session(session: Any) -> AbstractContextManager[Any]:
+def open_session(session: object) -> AbstractContextManager[Any]:
     """Let a session be the default one in a block."""
     return _in_session(session)
 
 
 @contextmanager
-def _in_session(session: Any) -> Iterator[Any]:
+def _in_session(session: object) -> Iterator[Any]:
     token = SESSIONS.set((*SESSIONS.get(), session))
     try:
         yield session
@@ -40,7 +40,7 @@ def _in_session(session: Any) -> Iterator[Any]:
         SESSIONS.reset(token)
 
 
-def interactive(session: Any) -> None:
+def interactive(session: object) -> None:
     """Make a session the default one of the process; None for none."""
     Process.session = session
 

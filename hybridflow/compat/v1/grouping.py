@@ -16,7 +16,7 @@ def no_op(name: str | None = None) -> Operation:
     return default_graph().add("NoOp", name, [], [], lambda run, values: [])
 
 
-def group(*inputs: Any, name: str | None = None) -> Operation:
+def group(*inputs: object, name: str | None = None) -> Operation:
     """An operation that is done when all of these are."""
     graph = default_graph()
     flat: list[Any] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,17 +18,17 @@ from hybridflow.compat.v1.summary import FileWriter, FileWriterCache, Summary, S
 class SessionRunArgs(NamedTuple):
     """What a hook wants to be run, too."""
 
-    fetches: Any
-    feed_dict: Any = None
-    options: Any = None
+    fetches: object
+    feed_dict: object = None
+    options: object = None
 
 
 class SessionRunValues(NamedTuple):
     """What came of it."""
 
     results: Any
-    options: Any = None
-    run_metadata: Any = None
+    options: object = None
+    run_metadata: object = None
 
 
 class SessionRunContext:
@@ -48,7 +48,7 @@ class SessionRunHook:
     def begin(self) -> None:
         """Before the session is made: operations can be added to the graph."""
 
-    def after_create_session(self, session: Any, coord: Any) -> None:
+    def after_create_session(self, session: object, coord: object) -> None:
         """When variables have values."""
 
     def before_run(self, run_context: SessionRunContext) -> SessionRunArgs | None:
@@ -58,7 +58,7 @@ class SessionRunHook:
     def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
         """After each run."""
 
-    def end(self, session: Any) -> None:
+    def end(self, session: object) -> None:
         """Before the session is closed, unless an error closes it."""
 
 
@@ -110,7 +110,7 @@ class StopAtStepHook(SessionRunHook):
     def begin(self) -> None:
         self._step = _step_tensor("StopAtStepHook")
 
-    def after_create_session(self, session: Any, coord: Any) -> None:
+    def after_create_session(self, session: Any, coord: object) -> None:
         if self._last is None:
             self._last = int(session.run(self._step)) + (self._more or 0)
 
@@ -129,7 +129,7 @@ class NanLossDuringTrainingError(RuntimeError):
 class NanTensorHook(SessionRunHook):
     """Stop, or raise NanLossDuringTrainingError, when a loss is NaN."""
 
-    def __init__(self, loss_tensor: Any, fail_on_nan_loss: bool = True) -> None:
+    def __init__(self, loss_tensor: object, fail_on_nan_loss: bool = True) -> None:
         self._loss, self._fails = loss_tensor, fail_on_nan_loss
 
     def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
@@ -161,7 +161,7 @@ class LoggingTensorHook(_Every):
 
     def __init__(
         self,
-        tensors: Any,
+        tensors: Iterable[Any],
         every_n_iter: int | None = None,
         every_n_secs: float | None = None,
         at_end: bool = False,
@@ -218,7 +218,7 @@ class StepCounterHook(SessionRunHook):
                 if self._writer is not None:
                     self._writer.add_summary(Summary([SummaryValue("global_step/sec", speed)]), step)
 
-    def end(self, session: Any) -> None:
+    def end(self, session: object) -> None:
         if self._writer is not None:
             self._writer.flush()
 
@@ -229,13 +229,13 @@ class CheckpointSaverListener:
     def begin(self) -> None:
         """Before the session is made."""
 
-    def before_save(self, session: Any, global_step_value: int) -> None:
+    def before_save(self, session: object, global_step_value: int) -> None:
         """Before each saving."""
 
-    def after_save(self, session: Any, global_step_value: int) -> Any:
+    def after_save(self, session: object, global_step_value: int) -> Any:
         """After each saving; returns True to end the training."""
 
-    def end(self, session: Any, global_step_value: int) -> None:
+    def end(self, session: object, global_step_value: int) -> None:
         """After the last saving."""
 
 
@@ -267,7 +267,7 @@ class CheckpointSaverHook(SessionRunHook):
     def _now(self, session: Any) -> int:
         return int(session.run(self._step))
 
-    def after_create_session(self, session: Any, coord: Any) -> None:
+    def after_create_session(self, session: object, coord: object) -> None:
         if self._saver is None:
             self._saver = self._scaffold.saver if self._scaffold is not None and self._scaffold.saver else Saver()
         self._save(session, self._now(session))
@@ -277,7 +277,7 @@ class CheckpointSaverHook(SessionRunHook):
         if self._timer.should_trigger_for_step(step) and self._save(run_context.session, step):
             run_context.request_stop()
 
-    def end(self, session: Any) -> None:
+    def end(self, session: object) -> None:
         step = self._now(session)
         if step != self._saved:
             self._save(session, step)
@@ -305,7 +305,7 @@ class SummarySaverHook(SessionRunHook):
         save_secs: float | None = None,
         output_dir: str | None = None,
         summary_writer: Any = None,
-        scaffold: Any = None,
+        scaffold: object = None,
         summary_op: Any = None,
     ) -> None:
         self._timer = SecondOrStepTimer(save_secs, save_steps)
@@ -330,7 +330,7 @@ class SummarySaverHook(SessionRunHook):
             self._timer.update_last_triggered_step(step)
             self._writer.add_summary(run_values.results, step)
 
-    def end(self, session: Any) -> None:
+    def end(self, session: object) -> None:
         if self._writer is not None:
             self._writer.flush()
 
@@ -338,9 +338,9 @@ class SummarySaverHook(SessionRunHook):
 class FinalOpsHook(SessionRunHook):
     """Run tensors at the end: ``final_ops_values``."""
 
-    def __init__(self, final_ops: Any, final_ops_feed_dict: Any = None) -> None:
+    def __init__(self, final_ops: object, final_ops_feed_dict: object = None) -> None:
         self._ops, self._feeds = final_ops, final_ops_feed_dict
-        self.final_ops_values: Any = None
+        self.final_ops_values: object = None
 
     def end(self, session: Any) -> None:
         self.final_ops_values = session.run(self._ops, self._feeds)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow.compat.tf.image import extract_patches, resize as resize_anew
 from hybridflow.compat.v1.arguments import as_extents
 from hybridflow.compat.v1.literals import literal
 from hybridflow.compat.v1.table import Table
 from hybridflow.nn.image_resize import ON_GRIDS, resized_on_grid
+
+if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
+
 
 TABLE = Table()
 op = TABLE.op
@@ -20,7 +24,7 @@ class ResizeMethod:
     BILINEAR, NEAREST_NEIGHBOR, BICUBIC, AREA = range(4)
 
 
-def _resized(images: Any, size: Any, method: str, align_corners: bool, half_pixel_centers: bool) -> Any:
+def _resized(images: TensorLike, size: TensorLike, method: str, align_corners: bool, half_pixel_centers: bool) -> Any:
     x = literal(images)
     height, width = as_extents(size)
     if align_corners and half_pixel_centers:
@@ -43,8 +47,8 @@ def resize_nearest_neighbor(
 
 @op("ResizeImages", "resize", "resize_images")
 def resize_images(
-    images: Any,
-    size: Any,
+    images: TensorLike,
+    size: TensorLike,
     method: Any = ResizeMethod.BILINEAR,
     align_corners: bool = False,
     preserve_aspect_ratio: bool = False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,10 @@ from hybridflow.compat.v1.nodes import Info, Tensor
 from hybridflow.compat.v1.shapes import TensorShape
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.context import suspended
+
+if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
+    from hybridflow.core.type_aliases import DTypeLike
 
 
 class Initial:
@@ -32,7 +36,7 @@ class Initial:
             seed = graph.seed + 7919 * (graph.version + 1)
         rule = self._make(seed)
 
-        def compute(run: Any, values: Sequence[Any]) -> list[Any]:
+        def compute(run: object, values: Sequence[Any]) -> list[Any]:
             with suspended():
                 return [asarray(rule(extents, dtype))]
 
@@ -84,7 +88,7 @@ identity_initializer = initializer_of("Identity", "gain", "dtype")
 class _FromValue:
     """Every element has one value, or they are those of a list, in order."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self._value = value
 
     def __call__(self, shape: Sequence[int], dtype: Any) -> Any:
@@ -92,5 +96,5 @@ class _FromValue:
         return np.full(shape, array) if not array.ndim else array.reshape(shape)
 
 
-def constant_initializer(value: Any = 0, dtype: Any = None, verify_shape: bool = False) -> Initial:
+def constant_initializer(value: TensorLike = 0, dtype: DTypeLike | None = None, verify_shape: bool = False) -> Initial:
     return Initial(lambda _: _FromValue(value))

@@ -21,7 +21,7 @@ from hybridflow.runtime import fork_safe_locks
 _lock = fork_safe_locks.make()
 
 
-def connect(layer: Any, args: Any, kwargs: Any) -> Any:
+def connect(layer: Any, args: object, kwargs: Any) -> Any:
     """What a layer makes of tensors of a graph.  Its weights become variables of the graph, once, which start from what
     they are.  Raises ValueError for a tensor of unknown rank, or of rank 0."""
     leaves, structure = pytree.flatten((args, kwargs))
@@ -86,7 +86,7 @@ def _places_in(holder: Any) -> Iterator[tuple[Any, Any]]:
             yield from _places_in(part)
 
 
-def _variables_in(part: Any) -> Iterator[Held]:
+def _variables_in(part: object) -> Iterator[Held]:
     """A variable, or those in a tuple, which has no places to put others into."""
     if isinstance(part, Held):
         yield part
@@ -95,7 +95,7 @@ def _variables_in(part: Any) -> Iterator[Held]:
             yield from _variables_in(one)
 
 
-def _with(part: Any, others: dict[int, Held]) -> Any:
+def _with(part: object, others: dict[int, Held]) -> Any:
     """The same with other variables."""
     if not isinstance(part, tuple):
         return others.get(id(part), part)
@@ -104,7 +104,7 @@ def _with(part: Any, others: dict[int, Held]) -> Any:
 
 
 @contextmanager
-def _lent(layer: Any, others: dict[int, Held]) -> Iterator[None]:
+def _lent(layer: object, others: dict[int, Held]) -> Iterator[None]:
     """Let a layer have other variables in the block.
 
     They are put where its own lie, and not into a copy of it: models of symbols, bound methods and functions in it

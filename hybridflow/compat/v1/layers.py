@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,11 @@ from hybridflow.compat.v1.recording import as_graph_tensor, constant_value, is_s
 from hybridflow.compat.v1.regularizers import penalty
 from hybridflow.compat.v1.scopes import get_variable, variable_scope
 from hybridflow.compat.v1.variables import REGULARIZATION
+
+if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
+    from hybridflow.core.type_aliases import ArrayLike
+
 
 UPDATE_OPS = "update_ops"
 
@@ -41,12 +46,12 @@ def static_extent(x: Tensor, axis: int, what: str) -> int:
 
 
 def dense(
-    inputs: Any,
+    inputs: ArrayLike,
     units: int,
     activation: Any = None,
     use_bias: bool = True,
     kernel_initializer: Any = None,
-    bias_initializer: Any = None,
+    bias_initializer: object = None,
     kernel_regularizer: Any = None,
     bias_regularizer: Any = None,
     activity_regularizer: Any = None,
@@ -81,15 +86,15 @@ def dense(
 def conv2d(
     inputs: Any,
     filters: int,
-    kernel_size: Any,
-    strides: Any = (1, 1),
+    kernel_size: object,
+    strides: object = (1, 1),
     padding: str = "valid",
     data_format: str = "channels_last",
-    dilation_rate: Any = (1, 1),
+    dilation_rate: object = (1, 1),
     activation: Any = None,
     use_bias: bool = True,
     kernel_initializer: Any = None,
-    bias_initializer: Any = None,
+    bias_initializer: object = None,
     kernel_regularizer: Any = None,
     bias_regularizer: Any = None,
     activity_regularizer: Any = None,
@@ -122,16 +127,16 @@ def conv2d(
 
 
 def conv2d_transpose(
-    inputs: Any,
+    inputs: ArrayLike,
     filters: int,
-    kernel_size: Any,
-    strides: Any = (1, 1),
+    kernel_size: object,
+    strides: object = (1, 1),
     padding: str = "valid",
     data_format: str = "channels_last",
     activation: Any = None,
     use_bias: bool = True,
     kernel_initializer: Any = None,
-    bias_initializer: Any = None,
+    bias_initializer: object = None,
     kernel_regularizer: Any = None,
     bias_regularizer: Any = None,
     activity_regularizer: Any = None,
@@ -171,9 +176,9 @@ def conv2d_transpose(
 
 
 def max_pooling2d(
-    inputs: Any,
-    pool_size: Any,
-    strides: Any,
+    inputs: TensorLike,
+    pool_size: object,
+    strides: object,
     padding: str = "valid",
     data_format: str = "channels_last",
     name: str | None = None,
@@ -185,9 +190,9 @@ def max_pooling2d(
 
 
 def average_pooling2d(
-    inputs: Any,
-    pool_size: Any,
-    strides: Any,
+    inputs: TensorLike,
+    pool_size: object,
+    strides: object,
     padding: str = "valid",
     data_format: str = "channels_last",
     name: str | None = None,
@@ -198,7 +203,7 @@ def average_pooling2d(
     )
 
 
-def flatten(inputs: Any, name: str | None = None, data_format: str = "channels_last") -> Any:
+def flatten(inputs: ArrayLike, name: str | None = None, data_format: str = "channels_last") -> Any:
     """The axes behind the first as one."""
     x = convert_to_tensor(inputs)
     inner = x.shape[1:].num_elements()
@@ -207,7 +212,7 @@ def flatten(inputs: Any, name: str | None = None, data_format: str = "channels_l
     return tf["reshape"](x, [-1, inner], name=name or "flatten")
 
 
-def chosen(training: Any, yes: Any, no: Any) -> Any:
+def chosen(training: TensorLike, yes: Any, no: Any) -> Any:
     """The result of one function or the other, by a bool or a tensor."""
     known = constant_value(training) if is_symbolic(training) else np.asarray(training)
     if known is not None and not (
@@ -218,11 +223,11 @@ def chosen(training: Any, yes: Any, no: Any) -> Any:
 
 
 def dropout(
-    inputs: Any,
-    rate: Any = 0.5,
-    noise_shape: Any = None,
+    inputs: ArrayLike,
+    rate: object = 0.5,
+    noise_shape: object = None,
     seed: int | None = None,
-    training: Any = False,
+    training: TensorLike = False,
     name: str | None = None,
 ) -> Any:
     """While training, elements set to 0 with probability ``rate``."""
@@ -235,7 +240,7 @@ def dropout(
 
 
 def batch_normalization(
-    inputs: Any,
+    inputs: ArrayLike,
     axis: int = -1,
     momentum: float = 0.99,
     epsilon: float = 1e-3,
@@ -249,16 +254,16 @@ def batch_normalization(
     gamma_regularizer: Any = None,
     beta_constraint: Any = None,
     gamma_constraint: Any = None,
-    training: Any = False,
+    training: TensorLike = False,
     trainable: bool = True,
     name: str | None = None,
     reuse: Any = None,
     renorm: bool = False,
-    renorm_clipping: Any = None,
+    renorm_clipping: object = None,
     renorm_momentum: float = 0.99,
     fused: bool | None = None,
     virtual_batch_size: int | None = None,
-    adjustment: Any = None,
+    adjustment: object = None,
 ) -> Any:
     """Each channel with mean 0 and variance 1: of the batch while training, else of the averages, which the
     operations in the collection ``tf.GraphKeys.UPDATE_OPS`` move.

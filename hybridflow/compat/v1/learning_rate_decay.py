@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,8 +14,11 @@ from hybridflow.compat.v1.nodes import Tensor
 from hybridflow.compat.v1.recording import Recorded, as_graph_tensor, is_symbolic
 from hybridflow.compiler.ir import dtypes
 
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike
 
-def _scheduled(type: str, schedule: Callable[..., Any], step: Any, name: str | None) -> Tensor:
+
+def _scheduled(type: str, schedule: Callable[..., Any], step: ArrayLike, name: str | None) -> Tensor:
     recorded = Recorded(lambda now: astype(schedule(now), dtypes.float32), type)
     result: Tensor = recorded(
         as_graph_tensor(step) if is_symbolic(step) else convert_to_tensor(step), name=name or type
@@ -25,8 +28,8 @@ def _scheduled(type: str, schedule: Callable[..., Any], step: Any, name: str | N
 
 def exponential_decay(
     learning_rate: float,
-    global_step: Any,
-    decay_steps: Any,
+    global_step: ArrayLike,
+    decay_steps: float,
     decay_rate: float,
     staircase: bool = False,
     name: str | None = None,
@@ -41,8 +44,8 @@ def exponential_decay(
 
 def inverse_time_decay(
     learning_rate: float,
-    global_step: Any,
-    decay_steps: Any,
+    global_step: ArrayLike,
+    decay_steps: float,
     decay_rate: float,
     staircase: bool = False,
     name: str | None = None,
@@ -57,8 +60,8 @@ def inverse_time_decay(
 
 def polynomial_decay(
     learning_rate: float,
-    global_step: Any,
-    decay_steps: Any,
+    global_step: ArrayLike,
+    decay_steps: float,
     end_learning_rate: float = 0.0001,
     power: float = 1.0,
     cycle: bool = False,
@@ -79,7 +82,7 @@ def piecewise_constant(x: Any, boundaries: Any, values: Any, name: str | None = 
 
 
 def cosine_decay(
-    learning_rate: float, global_step: Any, decay_steps: Any, alpha: float = 0.0, name: str | None = None
+    learning_rate: float, global_step: Any, decay_steps: float, alpha: float = 0.0, name: str | None = None
 ) -> Any:
     return _scheduled(
         "CosineDecay", optimizers.schedules.CosineDecay(learning_rate, decay_steps, alpha), global_step, name
@@ -88,8 +91,8 @@ def cosine_decay(
 
 def cosine_decay_restarts(
     learning_rate: float,
-    global_step: Any,
-    first_decay_steps: Any,
+    global_step: ArrayLike,
+    first_decay_steps: float,
     t_mul: float = 2.0,
     m_mul: float = 1.0,
     alpha: float = 0.0,
@@ -101,7 +104,7 @@ def cosine_decay_restarts(
 
 def linear_cosine_decay(
     learning_rate: float,
-    global_step: Any,
+    global_step: ArrayLike,
     decay_steps: Any,
     num_periods: float = 0.5,
     alpha: float = 0.0,
@@ -110,7 +113,7 @@ def linear_cosine_decay(
 ) -> Any:
     """``learning_rate * ((alpha + linear) * cosine + beta)``, which fall from 1 to 0 and from 1 to -1."""
 
-    def schedule(step: Any) -> Any:
+    def schedule(step: ArrayLike) -> Any:
         done = minimum(astype(step, dtypes.float32), float(decay_steps)) / float(decay_steps)
         cosine = 0.5 * (1.0 + cos(float(np.pi) * 2.0 * num_periods * done))
         return learning_rate * ((alpha + 1.0 - done) * cosine + beta)
@@ -121,7 +124,7 @@ def linear_cosine_decay(
 def natural_exp_decay(
     learning_rate: float,
     global_step: Any,
-    decay_steps: Any,
+    decay_steps: float,
     decay_rate: float,
     staircase: bool = False,
     name: str | None = None,

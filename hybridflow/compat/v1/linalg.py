@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hybridflow as hf
 from hybridflow.compat.v1.arguments import aligned
 from hybridflow.compat.v1.table import Table
+
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike
+
 
 TABLE = Table()
 op = TABLE.op
@@ -14,8 +18,8 @@ op = TABLE.op
 
 @op("MatMul", "matmul")
 def matmul(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     transpose_a: bool = False,
     transpose_b: bool = False,
     adjoint_a: bool = False,
@@ -33,7 +37,7 @@ TABLE["batch_matmul"] = matmul
 
 
 @op("TensorDot", default="Tensordot")
-def tensordot(a: Any, b: Any, axes: Any) -> Any:
+def tensordot(a: ArrayLike, b: ArrayLike, axes: object) -> Any:
     return hf.tensordot(a, b, axes)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,8 +14,11 @@ from hybridflow.compat.v1.recording import Sizes
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.tensor import Tensor as Value
 
+if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
 
-def literal(value: Any, dtype: Any = None, shape: Any = None) -> Any:
+
+def literal(value: object, dtype: object = None, shape: TensorLike | None = None) -> Any:
     """A value as TensorFlow makes it: Python's ints are int32 where they fit."""
     if isinstance(value, (Value, Sizes, Dim)):
         tensor = hf.asarray(value)
@@ -38,13 +42,13 @@ def _holds_values(value: Any) -> bool:
     return any(isinstance(x, Value) or (isinstance(x, (list, tuple)) and _holds_values(x)) for x in value)
 
 
-def _stacked(values: Any, dtype: Any) -> Any:
+def _stacked(values: Iterable[object], dtype: Any) -> Any:
     parts = [x if isinstance(x, Value) else _stacked(x, dtype) if isinstance(x, (list, tuple)) else x for x in values]
     wanted = next((x.dtype for x in parts if isinstance(x, Value)), None) if dtype is None else kind_of(dtype)
     return hf.stack([literal(x, wanted) for x in parts])
 
 
-def _has_numpy(value: Any) -> bool:
+def _has_numpy(value: object) -> bool:
     while isinstance(value, (list, tuple)) and value:
         value = value[0]
     return isinstance(value, (np.ndarray, np.generic))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,10 +14,17 @@ from hybridflow.compat.v1.nn import TABLE as nn
 from hybridflow.compat.v1.nodes import Tensor
 from hybridflow.compat.v1.variables import REGULARIZATION
 
+if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
+    from hybridflow.core.type_aliases import ArrayLike
+
+
 LOSSES = "losses"
 
 
-def _weighted(losses: Any, weights: Any, scope: str | None, collection: Any, reduction: str, default_name: str) -> Any:
+def _weighted(
+    losses: ArrayLike, weights: TensorLike, scope: str | None, collection: object, reduction: str, default_name: str
+) -> Any:
     """The mean of losses over the elements whose weight is not 0, noted as one of the graph's losses."""
     with default_graph().name_scope(scope or default_name):
         x = convert_to_tensor(losses)
@@ -40,7 +47,7 @@ def _weighted(losses: Any, weights: Any, scope: str | None, collection: Any, red
         return result
 
 
-def _outer(weights: Any, x: Tensor) -> Any:
+def _outer(weights: TensorLike, x: Tensor) -> Any:
     """Weights as a number or a tensor that fits what they weight.  Raises ValueError for one that does not."""
     if isinstance(weights, (int, float)):
         return weights
@@ -65,8 +72,8 @@ class Reduction:
 
 def _elementwise(name: str, function: Any) -> Any:
     def loss(
-        labels: Any,
-        predictions: Any,
+        labels: ArrayLike,
+        predictions: ArrayLike,
         weights: Any = 1.0,
         scope: str | None = None,
         loss_collection: Any = LOSSES,
@@ -100,11 +107,11 @@ huber_loss = _elementwise("huber_loss", _huber)
 
 
 def hinge_loss(
-    labels: Any,
-    logits: Any,
-    weights: Any = 1.0,
+    labels: ArrayLike,
+    logits: TensorLike,
+    weights: TensorLike = 1.0,
     scope: str | None = None,
-    loss_collection: Any = LOSSES,
+    loss_collection: object = LOSSES,
     reduction: str = _BY_COUNT,
 ) -> Any:
     signs = 2 * tf["cast"](convert_to_tensor(labels), np.dtype("float32")) - 1
@@ -114,10 +121,10 @@ def hinge_loss(
 def softmax_cross_entropy(
     onehot_labels: Any,
     logits: Any,
-    weights: Any = 1.0,
+    weights: TensorLike = 1.0,
     label_smoothing: float = 0,
     scope: str | None = None,
-    loss_collection: Any = LOSSES,
+    loss_collection: object = LOSSES,
     reduction: str = _BY_COUNT,
 ) -> Any:
     logits = convert_to_tensor(logits)
@@ -130,8 +137,8 @@ def softmax_cross_entropy(
 
 
 def sparse_softmax_cross_entropy(
-    labels: Any,
-    logits: Any,
+    labels: TensorLike,
+    logits: TensorLike,
     weights: Any = 1.0,
     scope: str | None = None,
     loss_collection: Any = LOSSES,
@@ -148,10 +155,10 @@ def sparse_softmax_cross_entropy(
 def sigmoid_cross_entropy(
     multi_class_labels: Any,
     logits: Any,
-    weights: Any = 1.0,
+    weights: TensorLike = 1.0,
     label_smoothing: float = 0,
     scope: str | None = None,
-    loss_collection: Any = LOSSES,
+    loss_collection: object = LOSSES,
     reduction: str = _BY_COUNT,
 ) -> Any:
     logits = convert_to_tensor(logits)
@@ -162,12 +169,12 @@ def sigmoid_cross_entropy(
 
 
 def cosine_distance(
-    labels: Any,
-    predictions: Any,
+    labels: ArrayLike,
+    predictions: ArrayLike,
     axis: int | None = None,
-    weights: Any = 1.0,
+    weights: TensorLike = 1.0,
     scope: str | None = None,
-    loss_collection: Any = LOSSES,
+    loss_collection: object = LOSSES,
     reduction: str = _BY_COUNT,
     dim: int | None = None,
 ) -> Any:
@@ -182,7 +189,11 @@ def cosine_distance(
 
 
 def mean_pairwise_squared_error(
-    labels: Any, predictions: Any, weights: Any = 1.0, scope: str | None = None, loss_collection: Any = LOSSES
+    labels: ArrayLike,
+    predictions: ArrayLike,
+    weights: TensorLike = 1.0,
+    scope: str | None = None,
+    loss_collection: object = LOSSES,
 ) -> Any:
     """How much differences of pairs of elements of a row differ, squared: means over pairs, summed over rows."""
     p = convert_to_tensor(predictions)
@@ -208,11 +219,11 @@ def compute_weighted_loss(
     return _weighted(losses, weights, scope, loss_collection, reduction, "weighted_loss")
 
 
-def add_loss(loss: Any, loss_collection: Any = LOSSES) -> None:
+def add_loss(loss: TensorLike, loss_collection: Any = LOSSES) -> None:
     default_graph().add_to_collection(loss_collection, loss)
 
 
-def get_losses(scope: str | None = None, loss_collection: Any = LOSSES) -> list[Any]:
+def get_losses(scope: str | None = None, loss_collection: object = LOSSES) -> list[Any]:
     return default_graph().get_collection(loss_collection, scope)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,16 +13,21 @@ from hybridflow.compat.v1.initializers import zeros_initializer
 from hybridflow.compat.v1.scopes import get_variable_scope, variable_scope
 from hybridflow.compat.v1.variables import LOCAL, Variable
 
+if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
+    from hybridflow.core.type_aliases import ArrayLike
+
+
 _FLOAT = np.dtype("float32")
 
 
-def _local(name: str, shape: Any = ()) -> Variable:
+def _local(name: str, shape: object = ()) -> Variable:
     start = zeros_initializer()
     return Variable(lambda: start(shape, _FLOAT), False, [LOCAL, "metric_variables"], name=name)
 
 
 def _averaged(
-    values: Any, weights: Any, name: str | None, default_name: str, collections: Any, updates: Any
+    values: ArrayLike, weights: TensorLike, name: str | None, default_name: str, collections: object, updates: object
 ) -> tuple[Any, Any]:
     with variable_scope(name, default_name):
         x = tf["cast"](convert_to_tensor(values), _FLOAT)
@@ -41,7 +46,7 @@ def _averaged(
 
 
 def mean(
-    values: Any,
+    values: ArrayLike,
     weights: Any = None,
     metrics_collections: Any = None,
     updates_collections: Any = None,
@@ -52,8 +57,8 @@ def mean(
 
 
 def accuracy(
-    labels: Any,
-    predictions: Any,
+    labels: ArrayLike,
+    predictions: ArrayLike,
     weights: Any = None,
     metrics_collections: Any = None,
     updates_collections: Any = None,
@@ -66,8 +71,8 @@ def accuracy(
 
 
 def mean_squared_error(
-    labels: Any,
-    predictions: Any,
+    labels: ArrayLike,
+    predictions: object,
     weights: Any = None,
     metrics_collections: Any = None,
     updates_collections: Any = None,
@@ -78,8 +83,8 @@ def mean_squared_error(
 
 
 def mean_absolute_error(
-    labels: Any,
-    predictions: Any,
+    labels: ArrayLike,
+    predictions: object,
     weights: Any = None,
     metrics_collections: Any = None,
     updates_collections: Any = None,
@@ -91,11 +96,11 @@ def mean_absolute_error(
 
 def _share(name: str, of: str) -> Any:
     def metric(
-        labels: Any,
-        predictions: Any,
-        weights: Any = None,
-        metrics_collections: Any = None,
-        updates_collections: Any = None,
+        labels: ArrayLike,
+        predictions: ArrayLike,
+        weights: TensorLike | None = None,
+        metrics_collections: object = None,
+        updates_collections: object = None,
         name: str | None = None,
     ) -> tuple[Any, Any]:
         y = tf["cast"](tf["cast"](convert_to_tensor(labels), np.dtype(bool)), _FLOAT)
@@ -122,11 +127,11 @@ def _counting(name: str, of_labels: bool, of_predictions: bool) -> Any:
     """How many elements had a label and a prediction like these."""
 
     def metric(
-        labels: Any,
-        predictions: Any,
-        weights: Any = None,
-        metrics_collections: Any = None,
-        updates_collections: Any = None,
+        labels: TensorLike,
+        predictions: TensorLike,
+        weights: TensorLike | None = None,
+        metrics_collections: object = None,
+        updates_collections: object = None,
         name: str | None = None,
     ) -> tuple[Any, Any]:
         y, p = (tf["cast"](convert_to_tensor(x), np.dtype(bool)) for x in (labels, predictions))
@@ -149,7 +154,7 @@ true_positives, false_positives = _counting("true_positives", True, True), _coun
 true_negatives, false_negatives = _counting("true_negatives", False, False), _counting("false_negatives", True, False)
 
 
-def _add_to_collections(value: Any, update: Any, collections: Any, updates: Any) -> tuple[Any, Any]:
+def _add_to_collections(value: object, update: object, collections: object, updates: object) -> tuple[Any, Any]:
     for names, tensor in ((collections, value), (updates, update)):
         if names:
             default_graph().add_to_collections(names, tensor)
@@ -157,11 +162,11 @@ def _add_to_collections(value: Any, update: Any, collections: Any, updates: Any)
 
 
 def root_mean_squared_error(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
+    labels: ArrayLike,
+    predictions: object,
+    weights: object = None,
+    metrics_collections: object = None,
+    updates_collections: object = None,
     name: str | None = None,
 ) -> tuple[Any, Any]:
     """The root of the mean of squares."""
@@ -173,12 +178,12 @@ def _by_class(name: str, compute: Any) -> Any:
     """A metric of the matrix that counts which labels were taken for which classes."""
 
     def metric(
-        labels: Any,
-        predictions: Any,
+        labels: TensorLike,
+        predictions: TensorLike,
         num_classes: int,
-        weights: Any = None,
-        metrics_collections: Any = None,
-        updates_collections: Any = None,
+        weights: TensorLike | None = None,
+        metrics_collections: object = None,
+        updates_collections: object = None,
         name: str | None = None,
     ) -> tuple[Any, Any]:
         y, p = (tf["reshape"](convert_to_tensor(x), [-1]) for x in (labels, predictions))
@@ -197,7 +202,7 @@ def _by_class(name: str, compute: Any) -> Any:
     return metric
 
 
-def _of_present(shares: Any, sizes: Any, name: str) -> Any:
+def _of_present(shares: object, sizes: Any, name: str) -> Any:
     """The mean over the classes that there were."""
     count = tf["reduce_sum"](tf["cast"](sizes > 0, _FLOAT))
     return tf["div_no_nan"](tf["reduce_sum"](tf["div_no_nan"](shares, sizes)), count, name=name)
@@ -221,12 +226,12 @@ mean_per_class_accuracy = _by_class("mean_per_class_accuracy", _mean_of_classes)
 
 
 def auc(
-    labels: Any,
-    predictions: Any,
-    weights: Any = None,
+    labels: ArrayLike,
+    predictions: ArrayLike,
+    weights: TensorLike | None = None,
     num_thresholds: int = 200,
-    metrics_collections: Any = None,
-    updates_collections: Any = None,
+    metrics_collections: object = None,
+    updates_collections: object = None,
     curve: str = "ROC",
     name: str | None = None,
     summation_method: str = "trapezoidal",
@@ -239,7 +244,7 @@ def auc(
     limits = tf["constant"](np.array([-1e-7, *sorted(inner), 1 + 1e-7], np.float32)[:, None])
     y = tf["reshape"](tf["cast"](tf["cast"](convert_to_tensor(labels), np.dtype(bool)), _FLOAT), [1, -1])
     p = tf["reshape"](tf["cast"](convert_to_tensor(predictions), _FLOAT), [1, -1])
-    w: Any = 1.0 if weights is None else tf["reshape"](tf["cast"](convert_to_tensor(weights), _FLOAT), [1, -1])
+    w: object = 1.0 if weights is None else tf["reshape"](tf["cast"](convert_to_tensor(weights), _FLOAT), [1, -1])
     taken = tf["cast"](p > limits, _FLOAT)
     cases = {
         "true_positives": y * taken, "false_positives": (1 - y) * taken,

@@ -41,12 +41,12 @@ class Scaffold:
         init_op: Any = None,
         init_feed_dict: Any = None,
         init_fn: Any = None,
-        ready_op: Any = None,
-        ready_for_local_init_op: Any = None,
+        ready_op: object = None,
+        ready_for_local_init_op: object = None,
         local_init_op: Any = None,
         summary_op: Any = None,
         saver: Any = None,
-        copy_from_scaffold: Any = None,
+        copy_from_scaffold: object = None,
         local_init_feed_dict: Any = None,
     ) -> None:
         """Variables are ready after these operations: nothing waits for ``ready_op`` and its like."""
@@ -77,7 +77,7 @@ class ChiefSessionCreator:
         self,
         scaffold: Scaffold | None = None,
         master: str = "",
-        config: Any = None,
+        config: object = None,
         checkpoint_dir: str | None = None,
         checkpoint_filename_with_path: str | None = None,
     ) -> None:
@@ -102,7 +102,7 @@ class ChiefSessionCreator:
 class _StepContext(NamedTuple):
     """What the function of ``run_step_fn`` is given."""
 
-    session: Any
+    session: object
     owner: Any
 
     def run_with_hooks(self, *args: Any, **kwargs: Any) -> Any:
@@ -136,7 +136,7 @@ class MonitoredSession:
         for hook in self._hooks:
             hook.after_create_session(self._session, self._coordinator)
 
-    def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
+    def run(self, fetches: object, feed_dict: Any = None, options: object = None, run_metadata: object = None) -> Any:
         """As ``Session.run``, with the hooks around it.  Raises RuntimeError once the session is closed."""
         if self._session is None:
             raise RuntimeError("Run called even after should_stop requested.")
@@ -216,7 +216,7 @@ class SingularMonitoredSession(MonitoredSession):
         hooks: Sequence[Any] | None = None,
         scaffold: Scaffold | None = None,
         master: str = "",
-        config: Any = None,
+        config: object = None,
         checkpoint_dir: str | None = None,
         stop_grace_period_secs: float = 120,
         checkpoint_filename_with_path: str | None = None,
@@ -225,7 +225,7 @@ class SingularMonitoredSession(MonitoredSession):
         super().__init__(creator, hooks, stop_grace_period_secs)
 
 
-_NOT_GIVEN: Any = object()
+_NOT_GIVEN: object = object()
 
 
 def MonitoredTrainingSession(
@@ -235,14 +235,14 @@ def MonitoredTrainingSession(
     scaffold: Scaffold | None = None,
     hooks: Sequence[Any] | None = None,
     chief_only_hooks: Sequence[Any] | None = None,
-    save_checkpoint_secs: Any = _NOT_GIVEN,
-    save_summaries_steps: Any = _NOT_GIVEN,
-    save_summaries_secs: Any = _NOT_GIVEN,
-    config: Any = None,
+    save_checkpoint_secs: object = _NOT_GIVEN,
+    save_summaries_steps: object = _NOT_GIVEN,
+    save_summaries_secs: object = _NOT_GIVEN,
+    config: object = None,
     stop_grace_period_secs: float = 120,
     log_step_count_steps: int | None = 100,
     max_wait_secs: float = 7200,
-    save_checkpoint_steps: Any = _NOT_GIVEN,
+    save_checkpoint_steps: object = _NOT_GIVEN,
     summary_dir: str | None = None,
     save_graph_def: bool = True,
 ) -> MonitoredSession:
@@ -263,7 +263,7 @@ def MonitoredTrainingSession(
     return MonitoredSession(creator, all_hooks, stop_grace_period_secs)
 
 
-def _chosen(seconds: Any, steps: Any, usual_seconds: Any, usual_steps: Any) -> tuple[Any, Any]:
+def _chosen(seconds: object, steps: object, usual_seconds: object, usual_steps: object) -> tuple[Any, Any]:
     if seconds is _NOT_GIVEN and steps is _NOT_GIVEN:
         return usual_seconds, usual_steps
     seconds, steps = (None if x is _NOT_GIVEN else x for x in (seconds, steps))

@@ -65,13 +65,13 @@ class ExponentialMovingAverage:
         moved = biased.assign_sub((1.0 - decay) * (biased - variable))
         return average.assign(moved / (1.0 - TABLE["pow"](decay, steps.assign_add(1.0))))
 
-    def average(self, var: Any) -> Any:
+    def average(self, var: object) -> Any:
         return self._averages.get(var)
 
     def average_name(self, var: Any) -> str:
         return f"{var.op.name}/{self._name}"
 
-    def variables_to_restore(self, moving_avg_variables: Any = None) -> dict[str, Variable]:
+    def variables_to_restore(self, moving_avg_variables: object = None) -> dict[str, Variable]:
         """What a saver takes to restore averages into variables."""
         result = {self.average_name(v): v for v in trainable_variables()}
         for variable in default_graph().get_collection(GLOBAL):

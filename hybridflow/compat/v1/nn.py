@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import hybridflow as hf
 from hybridflow.array.random import global_generator
@@ -14,6 +14,11 @@ from hybridflow.compat.v1.constants import convert_to_tensor
 from hybridflow.compat.v1.functions import TABLE as FUNCTIONS
 from hybridflow.compat.v1.recording import Recorded, as_graph_tensor, is_symbolic
 from hybridflow.compiler.ir import dtypes
+
+if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
+    from hybridflow.core.type_aliases import ArrayLike
+
 
 TABLE: dict[str, Any] = {name: FUNCTIONS[name] for name in ("tanh", "sigmoid")}
 
@@ -48,7 +53,7 @@ for _name, _type in {
 
 
 @op("LeakyRelu")
-def leaky_relu(features: Any, alpha: Any = 0.2) -> Any:
+def leaky_relu(features: ArrayLike, alpha: float = 0.2) -> Any:
     return hf.nn.leaky_relu(features, alpha)
 
 
@@ -64,7 +69,7 @@ def log_softmax(logits: Any, axis: Any = None, dim: Any = None) -> Any:
     return hf.nn.log_softmax(logits, axis=-1 if place is None else place)
 
 
-def _named(labels: Any, logits: Any, what: str) -> None:
+def _named(labels: object, logits: object, what: str) -> None:
     if labels is None or logits is None:
         raise ValueError(f"Only call `{what}` with named arguments (labels=..., logits=..., ...)")
 
@@ -91,9 +96,9 @@ _sigmoid_loss = Recorded(
 
 
 def softmax_cross_entropy_with_logits(
-    _sentinel: Any = None,
-    labels: Any = None,
-    logits: Any = None,
+    _sentinel: object = None,
+    labels: object = None,
+    logits: ArrayLike | None = None,
     dim: Any = -1,
     name: str | None = None,
     axis: Any = None,
@@ -106,7 +111,10 @@ def softmax_cross_entropy_with_logits(
 
 
 def sparse_softmax_cross_entropy_with_logits(
-    _sentinel: Any = None, labels: Any = None, logits: Any = None, name: str | None = None
+    _sentinel: object = None,
+    labels: TensorLike | None = None,
+    logits: TensorLike | None = None,
+    name: str | None = None,
 ) -> Any:
     """The same with numbers of classes as labels."""
     _named(labels, logits, "sparse_softmax_cross_entropy_with_logits")
@@ -114,7 +122,7 @@ def sparse_softmax_cross_entropy_with_logits(
 
 
 def sigmoid_cross_entropy_with_logits(
-    _sentinel: Any = None, labels: Any = None, logits: Any = None, name: str | None = None
+    _sentinel: object = None, labels: object = None, logits: ArrayLike | None = None, name: str | None = None
 ) -> Any:
     """One loss for each element."""
     _named(labels, logits, "sigmoid_cross_entropy_with_logits")
@@ -131,32 +139,37 @@ TABLE.update(
 
 @op("WeightedCrossEntropy")
 def weighted_cross_entropy_with_logits(
-    labels: Any = None, logits: Any = None, pos_weight: Any = None, targets: Any = None
+    labels: TensorLike | None = None,
+    logits: TensorLike | None = None,
+    pos_weight: Any = None,
+    targets: TensorLike | None = None,
 ) -> Any:
     return network.weighted_cross_entropy_with_logits(targets if labels is None else labels, logits, pos_weight)
 
 
 @op("L2Loss")
-def l2_loss(t: Any) -> Any:
+def l2_loss(t: ArrayLike) -> Any:
     return hf.sum(hf.square(t)) / 2
 
 
 @op("L2Normalize", default="l2_normalize")
-def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, dim: Any = None) -> Any:
+def l2_normalize(
+    x: ArrayLike, axis: TensorLike | None = None, epsilon: float = 1e-12, dim: TensorLike | None = None
+) -> Any:
     place = as_ints(dim if axis is None else axis)
     total = hf.sum(hf.square(x), axis=tuple(place) if isinstance(place, list) else place, keepdims=True)
     return x * hf.rsqrt(hf.maximum(total, epsilon))
 
 
 @op("BiasAdd")
-def bias_add(value: Any, bias: Any, data_format: Any = None) -> Any:
+def bias_add(value: Any, bias: ArrayLike, data_format: object = None) -> Any:
     if data_format in ("NCHW", "NCDHW"):
         bias = hf.reshape(bias, (-1, *[1] * (len(value.shape) - 2)))
     return value + bias
 
 
 @op("XwPlusB", default="xw_plus_b")
-def xw_plus_b(x: Any, weights: Any, biases: Any) -> Any:
+def xw_plus_b(x: ArrayLike, weights: ArrayLike, biases: object) -> Any:
     return hf.matmul(x, weights) + biases
 
 
@@ -203,7 +216,7 @@ def dropout(
 TABLE["dropout"] = dropout
 
 
-def _steps(sizes: Any, data_format: Any) -> Any:
+def _steps(sizes: Any, data_format: object) -> Any:
     """Strides as hybridflow takes them: of the inner axes."""
     if isinstance(sizes, int):
         return sizes
@@ -221,13 +234,13 @@ def _padding(padding: Any) -> Any:
 
 @op("Conv2D")
 def conv2d(
-    input: Any,
+    input: ArrayLike,
     filter: Any = None,
-    strides: Any = None,
-    padding: Any = None,
+    strides: object = None,
+    padding: object = None,
     use_cudnn_on_gpu: bool = True,
     data_format: str = "NHWC",
-    dilations: Any = (1, 1, 1, 1),
+    dilations: object = (1, 1, 1, 1),
     filters: Any = None,
 ) -> Any:
     return hf.nn.conv2d(
@@ -245,7 +258,7 @@ def conv2d_transpose(
     value: Any = None,
     filter: Any = None,
     output_shape: Any = None,
-    strides: Any = None,
+    strides: object = None,
     padding: str = "SAME",
     data_format: str = "NHWC",
     input: Any = None,
@@ -264,8 +277,8 @@ def conv2d_transpose(
 @op("MaxPool")
 def max_pool(
     value: Any = None,
-    ksize: Any = None,
-    strides: Any = None,
+    ksize: object = None,
+    strides: object = None,
     padding: Any = None,
     data_format: str = "NHWC",
     input: Any = None,
@@ -282,8 +295,8 @@ def max_pool(
 @op("AvgPool")
 def avg_pool(
     value: Any = None,
-    ksize: Any = None,
-    strides: Any = None,
+    ksize: object = None,
+    strides: object = None,
     padding: Any = None,
     data_format: str = "NHWC",
     input: Any = None,
@@ -298,7 +311,9 @@ def avg_pool(
 
 
 @op("Moments", default="moments")
-def moments(x: Any, axes: Any, shift: Any = None, keep_dims: Any = None, keepdims: Any = None) -> Any:
+def moments(
+    x: ArrayLike, axes: TensorLike, shift: TensorLike | None = None, keep_dims: object = None, keepdims: object = None
+) -> Any:
     places = as_ints(axes)
     mean_and_variance = hf.nn.moments(
         x, tuple(places) if isinstance(places, list) else places, keepdims=bool(keepdims or keep_dims)
@@ -307,7 +322,7 @@ def moments(x: Any, axes: Any, shift: Any = None, keep_dims: Any = None, keepdim
 
 
 @op("BatchNorm", default="batchnorm")
-def batch_normalization(x: Any, mean: Any, variance: Any, offset: Any, scale: Any, variance_epsilon: Any) -> Any:
+def batch_normalization(x: Any, mean: Any, variance: Any, offset: Any, scale: TensorLike, variance_epsilon: Any) -> Any:
     factor = hf.rsqrt(variance + variance_epsilon)
     factor = factor if scale is None else factor * scale
     return x * factor + ((0 if offset is None else offset) - mean * factor)
@@ -315,19 +330,23 @@ def batch_normalization(x: Any, mean: Any, variance: Any, offset: Any, scale: An
 
 @op("LRN", "local_response_normalization", "lrn", default="LRN")
 def local_response_normalization(
-    input: Any, depth_radius: int = 5, bias: float = 1, alpha: float = 1, beta: float = 0.5
+    input: TensorLike, depth_radius: int = 5, bias: float = 1, alpha: float = 1, beta: float = 0.5
 ) -> Any:
     return network.local_response_normalization(input, depth_radius, bias, alpha, beta)
 
 
 @op("GatherV2", default="embedding_lookup")
 def embedding_lookup(
-    params: Any, ids: Any, partition_strategy: str = "mod", validate_indices: bool = True, max_norm: Any = None
+    params: TensorLike,
+    ids: TensorLike,
+    partition_strategy: str = "mod",
+    validate_indices: bool = True,
+    max_norm: object = None,
 ) -> Any:
     return network.embedding_lookup(_whole(params, partition_strategy), ids, max_norm)
 
 
-def _whole(params: Any, strategy: str) -> Any:
+def _whole(params: object, strategy: str) -> Any:
     """A table of rows that may be in several parts: ``"mod"`` deals the rows out in turns, ``"div"`` in runs."""
     if not isinstance(params, (list, tuple)):
         return params
@@ -349,13 +368,13 @@ class TopKV2(NamedTuple):
 
 
 @op("TopKV2")
-def top_k(input: Any, k: int = 1, sorted: bool = True) -> Any:
+def top_k(input: ArrayLike, k: int = 1, sorted: bool = True) -> Any:
     values, places = hf.top_k(input, k)
     return TopKV2(values, hf.astype(places, dtypes.int32))
 
 
 @op("InTopK")
-def in_top_k(predictions: Any, targets: Any, k: int) -> Any:
+def in_top_k(predictions: ArrayLike, targets: ArrayLike, k: int) -> Any:
     target_scores = hf.take_along_axis(predictions, hf.expand_dims(hf.astype(targets, dtypes.int64), -1), axis=-1)
     return hf.sum(hf.astype(predictions > target_scores, dtypes.int32), axis=-1) < k
 
@@ -364,7 +383,7 @@ def _over_candidates(loss: Callable[..., Any]) -> Callable[..., Any]:
     """A loss over classes drawn by chance, of tables that may be in several parts."""
 
     def apply(
-        weights: Any, biases: Any, labels: Any, inputs: Any, counts: Any, candidates: Any, strategy: str,
+        weights: Any, biases: Any, labels: object, inputs: object, counts: Any, candidates: Any, strategy: str,
         hits_removed: bool, generator: Any = None,
     ) -> Any:  # fmt: skip
         tables = [_whole(table, strategy) for table in (weights, biases)]
@@ -380,14 +399,14 @@ _sampled_loss = Recorded(
 
 
 def nce_loss(
-    weights: Any,
-    biases: Any,
-    labels: Any,
-    inputs: Any,
+    weights: TensorLike,
+    biases: TensorLike,
+    labels: TensorLike,
+    inputs: TensorLike,
     num_sampled: int,
     num_classes: int,
     num_true: int = 1,
-    sampled_values: Any = None,
+    sampled_values: TensorLike | None = None,
     remove_accidental_hits: bool = False,
     partition_strategy: str = "mod",
     name: str | None = None,
@@ -401,14 +420,14 @@ def nce_loss(
 
 
 def sampled_softmax_loss(
-    weights: Any,
-    biases: Any,
-    labels: Any,
-    inputs: Any,
+    weights: TensorLike,
+    biases: TensorLike,
+    labels: TensorLike,
+    inputs: TensorLike,
     num_sampled: int,
     num_classes: int,
     num_true: int = 1,
-    sampled_values: Any = None,
+    sampled_values: TensorLike | None = None,
     remove_accidental_hits: bool = True,
     partition_strategy: str = "mod",
     name: str | None = None,

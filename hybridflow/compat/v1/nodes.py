@@ -155,7 +155,7 @@ class Tensor(Connecting):
     def get_shape(self) -> TensorShape:
         return self._shape
 
-    def set_shape(self, shape: Any) -> None:
+    def set_shape(self, shape: object) -> None:
         """Add to what is known of the shape.  Raises ValueError where that is another one."""
         self._shape = self._shape.merge_with(shape)
         extents = None if self._shape.ndims is None else tuple(self._shape.as_list())
@@ -171,11 +171,11 @@ class Tensor(Connecting):
     def consumers(self) -> list[Operation]:
         return [op for op in self.graph.get_operations() if any(t is self for t in op.inputs)]
 
-    def eval(self, feed_dict: Any = None, session: Any = None) -> Any:
+    def eval(self, feed_dict: object = None, session: object = None) -> Any:
         """Its value in a session, or the default one."""
         return self.graph.session_for(session).run(self, feed_dict)
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         return Tensor.operate("getitem", self, key)
 
     def __iter__(self) -> Iterator[Any]:
@@ -190,7 +190,7 @@ class Tensor(Connecting):
             "if a tensor is defined, and tf.cond to choose by the value of a tensor."
         )
 
-    def __array__(self, *_: Any, **__: Any) -> Any:
+    def __array__(self, *_: object, **__: object) -> Any:
         raise NotImplementedError(f"Cannot convert a symbolic tf.Tensor ({self.name}) to a numpy array: run a session.")
 
     def __eq__(self, other: object) -> bool:
@@ -209,7 +209,7 @@ class Tensor(Connecting):
 
 
 def _operator(name: str, reflected: bool) -> Callable[[Any, Any], Any]:
-    def apply(self: Any, other: Any) -> Any:
+    def apply(self: object, other: object) -> Any:
         return Tensor.operate(name, other, self) if reflected else Tensor.operate(name, self, other)
 
     return apply

@@ -90,7 +90,7 @@ def module_of(path: str) -> Any:
     return importlib.import_module(f"{tf_names.TF}.{path}")
 
 
-def function(func: Any = None, *args: Any, **kwargs: Any) -> Any:
+def function(func: Callable[..., object] | None = None, *args: Any, **kwargs: Any) -> Any:
     """``tf.function``: given tensors of a graph, what it does is recorded there."""
     if func is None:
         return lambda one: function(one, *args, **kwargs)
@@ -108,7 +108,7 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
     """``tf.custom_gradient``: ``f(*tensors) -> (outputs, grad_fn)``, both called with values whenever it runs."""
 
     @functools.wraps(f)
-    def gradient_function(*args: Any) -> Any:
+    def gradient_function(*args: object) -> Any:
         with computing():
             outputs, derivative = f(*args)
         return outputs, _computed(derivative)

@@ -32,6 +32,6 @@ _OPERATORS: dict[str, Any] = {
 }
 
 
-def operate(name: str, *operands: Any) -> Any:
+def operate(name: str, *operands: object) -> Any:
     """What an operator, by name, makes of its operands."""
     return _OPERATORS[name](*operands)

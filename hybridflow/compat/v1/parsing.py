@@ -6,7 +6,7 @@ import contextlib
 import csv
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,10 @@ from hybridflow.compat.v1.recording import is_symbolic
 from hybridflow.compat.v1.strings import encoded
 from hybridflow.core.tensor import Tensor as Value
 from hybridflow.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
+    from hybridflow.core.type_aliases import ArrayLike, DTypeLike
 
 
 def _hosted(
@@ -58,7 +62,7 @@ def decode_csv(
     quoting: Any = csv.QUOTE_MINIMAL if use_quote_delim else csv.QUOTE_NONE
     shape = records.info.shape if is_symbolic(records) else np.shape(records)
 
-    def compute(texts: Any) -> list[Any]:
+    def compute(texts: object) -> list[Any]:
         rows = np.asarray(texts, dtype=object)
         lines = [_bytes(x).decode() for x in rows.ravel()]
         try:
@@ -77,7 +81,7 @@ def decode_csv(
     return _hosted("DecodeCSV", name, [records], [Info(shape, d.dtype) for d in defaults], compute)
 
 
-def constant_of(value: Any) -> np.ndarray:
+def constant_of(value: TensorLike) -> np.ndarray:
     """A default of a column: an array of one value, or of none where the column must not be empty."""
     if isinstance(value, Tensor):
         held = value.info.known[0] if value.info.known else np.zeros(0, kind_of(value.dtype))
@@ -111,14 +115,14 @@ def _field(text: str, held: np.ndarray, missing: str, column: int) -> Any:
 
 
 def decode_raw(
-    bytes: Any = None, out_type: Any = None, little_endian: bool = True, name: str | None = None, **names: Any
+    bytes: Any = None, out_type: object = None, little_endian: bool = True, name: str | None = None, **names: Any
 ) -> Any:
     """The numbers that a text, or each of several, is made of."""
     texts = names.pop("input_bytes", bytes)
     kind = kind_of(out_type)
     shape = texts.info.shape if is_symbolic(texts) else np.shape(texts)
 
-    def compute(held: Any) -> list[Any]:
+    def compute(held: object) -> list[Any]:
         rows = np.asarray(held, dtype=object)
         for x in rows.ravel():
             if len(_bytes(x)) % kind.itemsize:
@@ -133,14 +137,14 @@ def decode_raw(
 
 
 def parse_single_example(
-    serialized: Any, features: Mapping[str, Any], name: str | None = None, example_names: Any = None
+    serialized: TensorLike, features: Mapping[str, Any], name: str | None = None, example_names: object = None
 ) -> Any:
     """The features of a serialized ``tf.train.Example``, as a dict of tensors."""
     return _parsed("ParseSingleExample", serialized, features, name, data.parse_single_example, ())
 
 
 def parse_example(
-    serialized: Any, features: Mapping[str, Any], name: str | None = None, example_names: Any = None
+    serialized: TensorLike, features: Mapping[str, Any], name: str | None = None, example_names: object = None
 ) -> Any:
     """The same of several."""
 
@@ -150,7 +154,9 @@ def parse_example(
     return _parsed("ParseExample", serialized, features, name, parse, (None,))
 
 
-def _parsed(type: str, serialized: Any, features: Any, name: Any, parse: Any, front: tuple[Any, ...]) -> Any:
+def _parsed(
+    type: str, serialized: TensorLike, features: Any, name: str | None, parse: Any, front: tuple[Any, ...]
+) -> Any:
     kinds = {key: kind._replace(dtype=_feature_dtype(kind.dtype)) for key, kind in features.items()}
     for key, kind in kinds.items():
         if not isinstance(kind, (data.FixedLenFeature, data.FixedLenSequenceFeature)):
@@ -172,25 +178,25 @@ def _parsed(type: str, serialized: Any, features: Any, name: Any, parse: Any, fr
     return dict(zip(kinds, _hosted(type, name, [serialized], infos, compute)))
 
 
-def _feature_dtype(dtype: Any) -> Any:
+def _feature_dtype(dtype: DTypeLike) -> Any:
     """A feature's dtype as ``hf.data`` takes it: texts are ``bytes`` there."""
     kind = kind_of(dtype)
     return bytes if kind == STRING else kind
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     return value.numpy() if isinstance(value, Value) else np.asarray(value)
 
 
 # ---- texts
 
 
-def _each(type: str, name: str | None, inputs: Sequence[Any], dtype: Any, function: Callable[..., Any]) -> Any:
+def _each(type: str, name: str | None, inputs: Sequence[Any], dtype: DTypeLike, function: Callable[..., Any]) -> Any:
     """A function of single values, for each element of the inputs."""
     tensors = [x if is_symbolic(x) or not is_recording(True) else convert_to_tensor(x) for x in inputs]
     shapes = [x.info.shape if is_symbolic(x) else np.shape(x) for x in tensors]
 
-    def compute(*arrays: Any) -> list[Any]:
+    def compute(*arrays: object) -> list[Any]:
         rows = np.broadcast_arrays(
             *[np.asarray(x, None if np.asarray(x).dtype.kind in "fiub" else object) for x in arrays]
         )
@@ -203,7 +209,10 @@ def _each(type: str, name: str | None, inputs: Sequence[Any], dtype: Any, functi
 
 
 def string_to_number(
-    string_tensor: Any = None, out_type: Any = np.float32, name: str | None = None, input: Any = None
+    string_tensor: object = None,
+    out_type: DTypeLike = np.float32,
+    name: str | None = None,
+    input: TensorLike | None = None,
 ) -> Any:
     """Texts as numbers."""
     kind = kind_of(out_type)
@@ -218,7 +227,7 @@ def string_to_number(
 
 
 def as_string(
-    input: Any,
+    input: TensorLike,
     precision: int = -1,
     scientific: bool = False,
     shortest: bool = False,
@@ -230,7 +239,7 @@ def as_string(
     form = (fill + str(width) if width > 0 else "") + (f".{precision}" if precision >= 0 else "")
     kind = "e" if scientific else "g" if shortest else "f"
 
-    def text(x: Any) -> bytes:
+    def text(x: object) -> bytes:
         if isinstance(x, (float, np.floating)):
             return f"{x:{form}{kind}}".encode()
         if isinstance(x, (bool, np.bool_)):
@@ -248,7 +257,7 @@ def string_join(inputs: Sequence[Any], separator: str = "", name: str | None = N
 # ---- files
 
 
-def tf_record_iterator(path: Any, options: Any = None) -> Iterator[bytes]:
+def tf_record_iterator(path: object, options: object = None) -> Iterator[bytes]:
     """The records of a file, each as bytes."""
     for record in data.TFRecordDataset(path):
         yield _bytes(record)
@@ -270,14 +279,14 @@ class _Reader:
 
     parts: Callable[[str], Iterator[bytes]]
 
-    def __init__(self, name: str | None = None, skip_header_lines: int = 0, **_: Any) -> None:
+    def __init__(self, name: str | None = None, skip_header_lines: int = 0, **_: object) -> None:
         self._skip = skip_header_lines
         self._name = default_graph().unique_name(name or type(self).__name__)
 
-    def read(self, queue: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
+    def read(self, queue: object, name: str | None = None) -> tuple[Tensor, Tensor]:
         """The next part: its name and itself.  Raises OutOfRangeError when there are no more files."""
 
-        def compute(state: Any, values: Sequence[Any]) -> list[Any]:
+        def compute(state: object, values: Sequence[Any]) -> list[Any]:
             return list(self._next(queue, state))
 
         op = default_graph().add("ReaderReadV2", name or "ReaderReadV2", [], [Info((), STRING)] * 2, compute)
@@ -298,10 +307,10 @@ class _Reader:
         result: dict[str, Any] = state.resource(self, lambda: {"rest": iter(()), "count": 0})
         return result
 
-    def read_up_to(self, queue: Any, num_records: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
+    def read_up_to(self, queue: object, num_records: ArrayLike, name: str | None = None) -> tuple[Tensor, Tensor]:
         """The next parts, so many, or those that are left."""
 
-        def compute(state: Any, values: Sequence[Any]) -> list[Any]:
+        def compute(state: object, values: Sequence[Any]) -> list[Any]:
             pairs: list[Any] = []
             with contextlib.suppress(OutOfRangeError):
                 while len(pairs) < int(values[0]):
@@ -356,12 +365,12 @@ class WholeFileReader(_Reader):
     parts = staticmethod(_whole)
 
 
-def read_file(filename: Any, name: str | None = None) -> Any:
+def read_file(filename: object, name: str | None = None) -> Any:
     """What is in a file."""
     return _each("ReadFile", name, [filename], STRING, lambda path: next(_whole(os.fsdecode(_bytes(path)))))
 
 
-def write_graph(graph_or_graph_def: Any, logdir: str, name: str, as_text: bool = True) -> str:
+def write_graph(graph_or_graph_def: object, logdir: str, name: str, as_text: bool = True) -> str:
     """Write what ``str(graph.as_graph_def())`` shows, for people to read: what operations compute is not in it.
 
     Raises UnimplementedError for ``as_text=False``.

@@ -27,7 +27,7 @@ class GraphKeys:
 class Settings:
     """A configuration, such as ``tf.ConfigProto``: any fields, none of which changes what is computed."""
 
-    def __init__(self, **fields: Any) -> None:
+    def __init__(self, **fields: object) -> None:
         vars(self).update(fields)
 
     def __getattr__(self, name: str) -> Any:
@@ -59,7 +59,7 @@ class _Flags:
         self.__dict__["_parser"] = argparse.ArgumentParser(allow_abbrev=False)
         self.__dict__["_values"] = None
 
-    def _define(self, name: str, default: Any, help: str | None, kind: Callable[[str], Any], **more: Any) -> None:
+    def _define(self, name: str, default: object, help: str | None, kind: Callable[[str], Any], **more: object) -> None:
         if kind is _is_true:  # "--name" alone, and "--noname", are values
             more |= {"nargs": "?", "const": True}
             self._parser.add_argument(f"--no{name}", dest=name, action="store_false", default=argparse.SUPPRESS)
@@ -101,7 +101,7 @@ class _Flags:
 FLAGS = _Flags()
 
 
-def _is_true(text: Any) -> bool:
+def _is_true(text: object) -> bool:
     if str(text).lower() not in ("true", "false", "1", "0", "t", "f", "yes", "no"):
         raise ValueError(f"{text!r} is neither true nor false")
     return str(text).lower() in ("true", "1", "t", "yes")
@@ -114,7 +114,7 @@ def _definer(kind: Callable[[str], Any]) -> Callable[..., None]:
 def _several(kind: Callable[[str], Any]) -> Callable[..., None]:
     """A flag that is given several times."""
 
-    def define(name: str, default: Any, help: str | None = None, **_: Any) -> None:
+    def define(name: str, default: object, help: str | None = None, **_: object) -> None:
         start = default if default is None or isinstance(default, (list, tuple)) else [default]
         FLAGS._define(name, start, help, kind, action=_Append)
 
@@ -129,7 +129,7 @@ class _Append(argparse.Action):
         setattr(namespace, self.dest, [values] if held is self.default else [*held, values])
 
 
-def _list_flag(name: str, default: Any, help: str | None = None, **_: Any) -> None:
+def _list_flag(name: str, default: object, help: str | None = None, **_: object) -> None:
     start = _parts(default) if isinstance(default, str) else default
     FLAGS._define(name, start, help, _parts)
 
@@ -138,7 +138,7 @@ def _parts(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")] if text else []
 
 
-def _enum_flag(name: str, default: Any, enum_values: list[str], help: str | None = None, **_: Any) -> None:
+def _enum_flag(name: str, default: object, enum_values: list[str], help: str | None = None, **_: object) -> None:
     FLAGS._define(name, default, help, str, choices=list(enum_values))
 
 
@@ -243,7 +243,7 @@ def _logger_at(level: int) -> Callable[..., None]:
 _told: dict[str, int] = {}
 
 
-def _every(level: int, text: str, n: int, *values: Any, most: int | None = None) -> None:
+def _every(level: int, text: str, n: int, *values: object, most: int | None = None) -> None:
     """Log each nth time that the same text is to be logged, or the first so many times."""
     count = _told[text] = _told.get(text, -1) + 1
     if count < most if most is not None else count % n == 0:

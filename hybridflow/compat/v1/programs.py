@@ -112,7 +112,7 @@ class Program:
             return self._once(*[asarray(x) for x in arrays])
         return self._compiled(*arrays)
 
-    def _once(self, *arrays: Any) -> list[Any]:
+    def _once(self, *arrays: object) -> list[Any]:
         run = Run(self._known, dict(zip(self._given, arrays)))
         run.do(self._inside)
         return [as_value(run.value(tensor)) for tensor in self._results]
@@ -124,7 +124,7 @@ class Program:
                 values.setdefault(tensor, value)
 
     @staticmethod
-    def _fetched(target: Any, values: dict[Tensor, Any]) -> Any:
+    def _fetched(target: object, values: dict[Tensor, Any]) -> Any:
         if not isinstance(target, Tensor):
             return None
         return as_fetched(values[target] if target in values else _constant(target))
@@ -141,7 +141,7 @@ def _constant(tensor: Tensor) -> Any:
     return tensor.info.known[0]
 
 
-def _as_array(value: Any) -> Any:
+def _as_array(value: object) -> Any:
     return value.numpy() if isinstance(value, Value) else value
 
 

@@ -9,7 +9,7 @@ import glob
 import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,10 @@ from hybridflow.compat.v1.nodes import Info, Operation, Tensor
 from hybridflow.compat.v1.recording import is_symbolic
 from hybridflow.compat.v1.shapes import TensorShape
 from hybridflow.compat.v1.variables import LOCAL, Variable
+
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike
+
 
 RUNNERS = "queue_runners"
 
@@ -89,7 +93,7 @@ class QueueBase:
         dtypes: Any,
         shapes: Any = None,
         names: Any = None,
-        shared_name: Any = None,
+        shared_name: object = None,
         name: str = "fifo_queue",
         least: int = 0,
     ) -> None:
@@ -124,7 +128,7 @@ class QueueBase:
         op.on_host, op.source = True, self
         return op
 
-    def _tensors(self, vals: Any, several: bool = False) -> list[Tensor]:
+    def _tensors(self, vals: Sequence[Any], several: bool = False) -> list[Tensor]:
         """The parts of an element, or of ``several``.  Raises ValueError for others than the queue has."""
         if isinstance(vals, dict) != (self.names is not None):
             raise ValueError(f"{self.name} has {'' if self.names else 'no '}names for the parts of its elements.")
@@ -159,19 +163,19 @@ class QueueBase:
             for v, d in zip(values, self.dtypes)
         ]
 
-    def enqueue(self, vals: Any, name: str | None = None) -> Operation:
+    def enqueue(self, vals: Sequence[Any], name: str | None = None) -> Operation:
         """Put an element behind the others; waits while the queue is full."""
 
-        def compute(state: Any, values: Sequence[Any]) -> list[Any]:
+        def compute(state: object, values: Sequence[Any]) -> list[Any]:
             self._state_in(state).put(tuple([np.array(v, d) for v, d in zip(values, self.dtypes)]))
             return []
 
         return self._op("Enqueue", name, self._tensors(vals), [], compute)
 
-    def enqueue_many(self, vals: Any, name: str | None = None) -> Operation:
+    def enqueue_many(self, vals: Sequence[Any], name: str | None = None) -> Operation:
         """Put each of the rows."""
 
-        def compute(state: Any, values: Sequence[Any]) -> list[Any]:
+        def compute(state: object, values: Sequence[Any]) -> list[Any]:
             held = self._state_in(state)
             for row in zip(*[np.asarray(v, d) for v, d in zip(values, self.dtypes)]):
                 held.put(tuple([np.array(x) for x in row]))
@@ -186,20 +190,20 @@ class QueueBase:
             self._op("Dequeue", name, [], infos, lambda state, _: list(self._state_in(state).take(1)[0]))
         )
 
-    def dequeue_many(self, n: Any, name: str | None = None) -> Any:
+    def dequeue_many(self, n: ArrayLike, name: str | None = None) -> Any:
         """Take so many elements, stacked."""
         return self._several("DequeueMany", n, True, name)
 
-    def dequeue_up_to(self, n: Any, name: str | None = None) -> Any:
+    def dequeue_up_to(self, n: ArrayLike, name: str | None = None) -> Any:
         """The same, or those that are left once the queue is closed."""
         return self._several("DequeueUpTo", n, False, name)
 
-    def _several(self, kind: str, n: Any, exact: bool, name: str | None) -> Any:
+    def _several(self, kind: str, n: ArrayLike, exact: bool, name: str | None) -> Any:
         count = convert_to_tensor(n)
         known = int(n) if exact and isinstance(n, int) else None
         infos = [Info(None if s.ndims is None else (known, *s.as_list()), d) for s, d in zip(self.shapes, self.dtypes)]
 
-        def compute(state: Any, values: Sequence[Any]) -> list[Any]:
+        def compute(state: object, values: Sequence[Any]) -> list[Any]:
             taken = self._state_in(state).take(int(values[0]), exact)
             if not taken:
                 return [np.zeros((0, *[x or 0 for x in s.as_list()]), d) for s, d in zip(self.shapes, self.dtypes)]
@@ -231,7 +235,7 @@ class QueueBase:
         """Let nothing come in any more; what is there can be taken.  Who waits to put something gets a
         CancelledError, whatever ``cancel_pending_enqueues`` says."""
 
-        def compute(state: Any, values: Sequence[Any]) -> list[Any]:
+        def compute(state: object, values: Sequence[Any]) -> list[Any]:
             self._state_in(state).close()
             return []
 
@@ -291,7 +295,7 @@ class PriorityQueue(QueueBase):
     def __init__(
         self,
         capacity: int,
-        types: Any,
+        types: object,
         shapes: Any = None,
         names: Any = None,
         shared_name: Any = None,
@@ -374,9 +378,9 @@ class QueueRunner:
         self,
         queue: QueueBase,
         enqueue_ops: Sequence[Operation],
-        close_op: Any = None,
-        cancel_op: Any = None,
-        queue_closed_exception_types: Any = None,
+        close_op: object = None,
+        cancel_op: object = None,
+        queue_closed_exception_types: object = None,
     ) -> None:
         self.queue, self._ops = queue, list(enqueue_ops)
 
@@ -416,7 +420,7 @@ class QueueRunner:
         return result
 
 
-def add_queue_runner(qr: QueueRunner, collection: Any = RUNNERS) -> None:
+def add_queue_runner(qr: QueueRunner, collection: object = RUNNERS) -> None:
     default_graph().add_to_collection(collection, qr)
 
 
@@ -463,7 +467,7 @@ def range_input_producer(
     shuffle: bool = True,
     seed: int | None = None,
     capacity: int = 32,
-    shared_name: Any = None,
+    shared_name: object = None,
     name: str | None = None,
 ) -> FIFOQueue:
     """A queue of the numbers below a limit."""
@@ -478,7 +482,7 @@ def slice_input_producer(
     shuffle: bool = True,
     seed: int | None = None,
     capacity: int = 32,
-    shared_name: Any = None,
+    shared_name: object = None,
     name: str | None = None,
 ) -> list[Any]:
     """A row of each of the tensors, another one at each run."""
@@ -489,16 +493,16 @@ def slice_input_producer(
 
 
 def input_producer(
-    input_tensor: Any,
-    element_shape: Any = None,
+    input_tensor: ArrayLike,
+    element_shape: object = None,
     num_epochs: int | None = None,
     shuffle: bool = True,
     seed: int | None = None,
     capacity: int = 32,
-    shared_name: Any = None,
-    summary_name: Any = None,
+    shared_name: object = None,
+    summary_name: object = None,
     name: str | None = None,
-    cancel_op: Any = None,
+    cancel_op: object = None,
 ) -> FIFOQueue:
     """A queue of the rows of a tensor."""
     tensor = convert_to_tensor(input_tensor)
@@ -508,7 +512,7 @@ def input_producer(
     queue = FIFOQueue(capacity, [tensor.dtype], [rows[1:]], name=name or "input_producer")
     order = _positions(rows[0], num_epochs, shuffle, seed)
 
-    def taken(values: Any, positions: Any) -> list[Any]:
+    def taken(values: object, positions: Any) -> list[Any]:
         return [np.asarray(values)[positions]]
 
     row_items = on_host("Rows", None, [tensor, order], [tensor.info], taken)
@@ -522,9 +526,9 @@ def string_input_producer(
     shuffle: bool = True,
     seed: int | None = None,
     capacity: int = 32,
-    shared_name: Any = None,
+    shared_name: object = None,
     name: str | None = None,
-    cancel_op: Any = None,
+    cancel_op: object = None,
 ) -> FIFOQueue:
     """A queue of texts, such as names of files.  Raises ValueError for none at all."""
     if not is_symbolic(string_tensor) and not len(string_tensor):
@@ -539,7 +543,7 @@ def match_filenames_once(pattern: Any, name: str | None = None) -> Tensor:
     return result
 
 
-def limit_epochs(tensor: Any, num_epochs: int | None = None, name: str | None = None) -> Any:
+def limit_epochs(tensor: ArrayLike, num_epochs: int | None = None, name: str | None = None) -> Any:
     """The tensor, so many times; after that OutOfRangeError is raised."""
     if num_epochs is None:
         return tensor
@@ -549,15 +553,15 @@ def limit_epochs(tensor: Any, num_epochs: int | None = None, name: str | None = 
 
 
 def batch(
-    tensors: Any,
+    tensors: object,
     batch_size: int,
     num_threads: int = 1,
     capacity: int = 32,
     enqueue_many: bool = False,
-    shapes: Any = None,
+    shapes: object = None,
     dynamic_pad: bool = False,
     allow_smaller_final_batch: bool = False,
-    shared_name: Any = None,
+    shared_name: object = None,
     name: str = "batch",
 ) -> Any:
     """So many elements at once, of those that threads put into a queue; with ``dynamic_pad`` shorter ones are filled up
@@ -572,10 +576,10 @@ def batch_join(
     batch_size: int,
     capacity: int = 32,
     enqueue_many: bool = False,
-    shapes: Any = None,
+    shapes: object = None,
     dynamic_pad: bool = False,
     allow_smaller_final_batch: bool = False,
-    shared_name: Any = None,
+    shared_name: object = None,
     name: str = "batch_join",
 ) -> Any:
     """The same of several sources, with a thread for each."""
@@ -584,16 +588,16 @@ def batch_join(
 
 
 def shuffle_batch(
-    tensors: Any,
+    tensors: object,
     batch_size: int,
     capacity: int,
     min_after_dequeue: int,
     num_threads: int = 1,
     seed: int | None = None,
     enqueue_many: bool = False,
-    shapes: Any = None,
+    shapes: object = None,
     allow_smaller_final_batch: bool = False,
-    shared_name: Any = None,
+    shared_name: object = None,
     name: str = "shuffle_batch",
 ) -> Any:
     """The same in random order."""
@@ -617,9 +621,9 @@ def shuffle_batch_join(
     min_after_dequeue: int,
     seed: int | None = None,
     enqueue_many: bool = False,
-    shapes: Any = None,
+    shapes: object = None,
     allow_smaller_final_batch: bool = False,
-    shared_name: Any = None,
+    shared_name: object = None,
     name: str = "shuffle_batch_join",
 ) -> Any:
     """``batch_join`` in random order."""
@@ -629,7 +633,14 @@ def shuffle_batch_join(
 
 
 def _batched(
-    make: Any, sizes: Any, sources: Sequence[Any], batch_size: Any, many: bool, shapes: Any, smaller: bool, name: str
+    make: Callable[..., Any],
+    sizes: Any,
+    sources: Sequence[Any],
+    batch_size: Any,
+    many: bool,
+    shapes: Any,
+    smaller: bool,
+    name: str,
 ) -> Any:
     """Elements of a queue that a thread for each of the sources fills, in the structure of these."""
     first = sources[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hybridflow as hf
 from hybridflow.compat.adapters import draws
@@ -13,6 +13,11 @@ from hybridflow.compat.v1.graph import default_graph
 from hybridflow.compat.v1.recording import Recorded
 from hybridflow.compat.v1.table import Table
 from hybridflow.compiler.ir import dtypes
+
+if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
+    from hybridflow.core.type_aliases import DTypeLike
+
 
 TABLE = Table()
 
@@ -27,29 +32,33 @@ def _random(name: str, type: str, function: Callable[..., Any]) -> None:
     TABLE[name] = call
 
 
-def _source(generator: Any) -> Any:
+def _source(generator: object) -> Any:
     return hf.random.global_generator() if generator is None else generator
 
 
 def _uniform(
-    shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = dtypes.float32, generator: Any = None
+    shape: Any, minval: Any = 0, maxval: Any = None, dtype: object = dtypes.float32, generator: Any = None
 ) -> Any:
     if dtypes.is_integer(kind_of(dtype)):
         return _source(generator).randint(as_extents(shape), int(minval), int(maxval), kind_of(dtype))
     return _source(generator).uniform(as_extents(shape), minval, 1 if maxval is None else maxval, kind_of(dtype))
 
 
-def _normal(shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, generator: Any = None) -> Any:
+def _normal(
+    shape: TensorLike, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, generator: Any = None
+) -> Any:
     return _source(generator).normal(as_extents(shape), mean, stddev, kind_of(dtype))
 
 
 def _truncated(
-    shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, generator: Any = None
+    shape: TensorLike, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, generator: Any = None
 ) -> Any:
     return _source(generator).truncated_normal(as_extents(shape), mean, stddev, kind_of(dtype))
 
 
-def _categorical(logits: Any, num_samples: Any, output_dtype: Any = dtypes.int64, generator: Any = None) -> Any:
+def _categorical(
+    logits: TensorLike, num_samples: Any, output_dtype: DTypeLike = dtypes.int64, generator: Any = None
+) -> Any:
     return draws.categorical(logits, as_extent(num_samples), output_dtype, generator)
 
 

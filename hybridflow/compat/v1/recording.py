@@ -12,7 +12,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,10 @@ from hybridflow.core.tensor import Tensor as Value
 from hybridflow.core.variable import Variable
 from hybridflow.errors import HybridflowError
 from hybridflow.tracing.trace import Trace
+
+if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
+
 
 # Sizes of what is not known: with many divisors, since programs reshape by -1.
 _SIZES = (5040, 10080)
@@ -153,7 +157,7 @@ class _Call:
         return self.made(values, _any_generator() if self._function.draws else None)
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     if isinstance(value, (list, tuple)):
         return bool(value) and all(isinstance(x, int) for x in value)
     return isinstance(value, (bool, int, float, str, np.dtype))
@@ -165,7 +169,7 @@ def _any_generator() -> Generator:
         return Generator(0)
 
 
-def is_symbolic(value: Any) -> bool:
+def is_symbolic(value: object) -> bool:
     """Whether a value is a graph's tensor, or something that stands for one."""
     return isinstance(value, Tensor) or hasattr(value, "_as_graph_tensor")
 
@@ -176,7 +180,7 @@ def as_graph_tensor(value: Any) -> Tensor:
     return result
 
 
-def is_size(value: Any) -> bool:
+def is_size(value: TensorLike) -> bool:
     """Whether a value is made of extents."""
     return isinstance(value, (Sizes, Dim)) or type(value) is int
 
@@ -284,7 +288,7 @@ def _traced(function: Callable[[Sequence[Any]], Any], infos: Sequence[Info], num
         return [structure, *map(_info, leaves)]
 
 
-def _info(leaf: Any) -> Any:
+def _info(leaf: object) -> Any:
     """What one run says of a result; other values than tensors stay."""
     if isinstance(leaf, Sizes) or type(leaf) in (int, Dim):
         value = np.asarray(leaf, dtype=np.int32)
@@ -330,7 +334,7 @@ def is_constant(tensor: Tensor) -> bool:
     return tensor.info.known is not None and len(tensor.info.known) == 1
 
 
-def constant_value(tensor: Any) -> np.ndarray | None:
+def constant_value(tensor: TensorLike) -> np.ndarray | None:
     """The value of a tensor that is known while the graph is built, else None."""
     if not is_symbolic(tensor):
         return np.asarray(tensor)

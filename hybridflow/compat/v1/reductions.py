@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hybridflow as hf
 from hybridflow.compat.tf import linalg as linear
@@ -15,13 +15,22 @@ from hybridflow.compat.v1.table import Table
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor as Value
 
+if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
+    from hybridflow.core.type_aliases import DTypeLike
+
+
 TABLE = Table()
 op = TABLE.op
 
 
 def _reduction(function: Callable[..., Any]) -> Callable[..., Any]:
     def reduce(
-        input_tensor: Any, axis: Any = None, keepdims: Any = None, reduction_indices: Any = None, keep_dims: Any = None
+        input_tensor: Any,
+        axis: Any = None,
+        keepdims: Any = None,
+        reduction_indices: TensorLike | None = None,
+        keep_dims: Any = None,
     ) -> Any:
         x = input_tensor if isinstance(input_tensor, Value) else literal(input_tensor)
         axes = as_ints(reduction_indices if axis is None else axis)
@@ -43,7 +52,7 @@ def _attributes(arguments: dict[str, Any]) -> dict[str, Any]:
 _NEW_NAMES = {"axis": "reduction_indices", "keepdims": "keep_dims"}
 
 
-def _product_of_sizes(input_tensor: Any, axis: Any = None, **_: Any) -> Any:
+def _product_of_sizes(input_tensor: object, axis: object = None, **_: object) -> Any:
     return math.prod(input_tensor) if isinstance(input_tensor, Sizes) else NotImplemented
 
 
@@ -63,7 +72,12 @@ for _name, _type in {
 
 
 def _arg(function: Callable[..., Any]) -> Callable[..., Any]:
-    def apply(input: Any, axis: Any = None, dimension: Any = None, output_type: Any = dtypes.int64) -> Any:
+    def apply(
+        input: Any,
+        axis: TensorLike | None = None,
+        dimension: TensorLike | None = None,
+        output_type: DTypeLike = dtypes.int64,
+    ) -> Any:
         place = as_ints(dimension if axis is None else axis)
         return hf.astype(function(input, axis=0 if place is None else place), output_type)
 
@@ -75,5 +89,11 @@ TABLE["argmin"] = TABLE["arg_min"] = Recorded(_arg(hf.argmin), "ArgMin")
 
 
 @op("Norm", default="norm")
-def norm(tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: Any = None, keep_dims: Any = None) -> Any:
+def norm(
+    tensor: TensorLike,
+    ord: object = "euclidean",
+    axis: object = None,
+    keepdims: object = None,
+    keep_dims: object = None,
+) -> Any:
     return linear.norm(tensor, ord, axis, bool(keep_dims if keepdims is None else keepdims))

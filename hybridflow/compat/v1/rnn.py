@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,12 +16,16 @@ from hybridflow.compat.v1.scopes import get_variable, variable_scope
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core import pytree
 
+if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
+    from hybridflow.core.type_aliases import ArrayLike, DTypeLike
+
 
 class LSTMStateTuple(NamedTuple):
     """What a long short-term memory remembers, and its output."""
 
     c: Any
-    h: Any
+    h: object
 
 
 class RNNCell:
@@ -29,7 +33,7 @@ class RNNCell:
 
     def __init__(self, name: str, activation: Any = None, reuse: Any = None) -> None:
         self._name, self._activation, self._reuse = name, activation or nn["tanh"], reuse
-        self._scope: Any = None
+        self._scope: object = None
 
     @property
     def state_size(self) -> Any:
@@ -42,7 +46,7 @@ class RNNCell:
     def call(self, inputs: Any, state: Any) -> tuple[Any, Any]:
         raise NotImplementedError
 
-    def zero_state(self, batch_size: Any, dtype: Any = dtypes.float32) -> Any:
+    def zero_state(self, batch_size: object, dtype: object = dtypes.float32) -> Any:
         """A state of zeros, for a batch of a size."""
         sizes, structure = pytree.flatten(self.state_size)
         return pytree.unflatten(structure, [tf["zeros"](tf["stack"]([batch_size, size]), dtype) for size in sizes])
@@ -54,8 +58,8 @@ class RNNCell:
         with variable_scope(self._scope, reuse=True):
             return self.call(convert_to_tensor(inputs), state)
 
-    _kernel: Any = None  # initializers, where the cell has its own
-    _bias: Any = None
+    _kernel: object = None  # initializers, where the cell has its own
+    _bias: object = None
 
     def _linear(self, parts: Sequence[Any], size: int, name: str = "", bias: Any = None) -> Any:
         joined = tf["concat"](list(parts), 1)
@@ -71,7 +75,12 @@ class BasicRNNCell(RNNCell):
     """``tanh(inputs @ w + state @ u + b)``."""
 
     def __init__(
-        self, num_units: int, activation: Any = None, reuse: Any = None, name: str | None = None, dtype: Any = None
+        self,
+        num_units: int,
+        activation: object = None,
+        reuse: object = None,
+        name: str | None = None,
+        dtype: object = None,
     ) -> None:
         super().__init__(name or "basic_rnn_cell", activation, reuse)
         self._units = num_units
@@ -93,12 +102,12 @@ class GRUCell(BasicRNNCell):
     def __init__(
         self,
         num_units: int,
-        activation: Any = None,
-        reuse: Any = None,
-        kernel_initializer: Any = None,
-        bias_initializer: Any = None,
+        activation: object = None,
+        reuse: object = None,
+        kernel_initializer: object = None,
+        bias_initializer: object = None,
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(num_units, activation, reuse, name or "gru_cell")
         self._kernel, self._bias = kernel_initializer, bias_initializer
@@ -119,10 +128,10 @@ class BasicLSTMCell(RNNCell):
         num_units: int,
         forget_bias: float = 1.0,
         state_is_tuple: bool = True,
-        activation: Any = None,
-        reuse: Any = None,
+        activation: object = None,
+        reuse: object = None,
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         super().__init__(name or "basic_lstm_cell", activation, reuse)
         self._units, self._forget_bias, self._is_tuple = num_units, forget_bias, state_is_tuple
@@ -150,18 +159,18 @@ class LSTMCell(BasicLSTMCell):
         self,
         num_units: int,
         use_peepholes: bool = False,
-        cell_clip: Any = None,
-        initializer: Any = None,
-        num_proj: Any = None,
-        proj_clip: Any = None,
-        num_unit_shards: Any = None,
-        num_proj_shards: Any = None,
+        cell_clip: object = None,
+        initializer: object = None,
+        num_proj: object = None,
+        proj_clip: object = None,
+        num_unit_shards: object = None,
+        num_proj_shards: object = None,
         forget_bias: float = 1.0,
         state_is_tuple: bool = True,
-        activation: Any = None,
-        reuse: Any = None,
+        activation: object = None,
+        reuse: object = None,
         name: str | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         if use_peepholes or num_proj is not None or cell_clip is not None or proj_clip is not None:
             raise NotImplementedError("LSTMCell has no peepholes, projections or clipping in hybridflow.")
@@ -203,14 +212,14 @@ class DropoutWrapper(RNNCell):
     def __init__(
         self,
         cell: RNNCell,
-        input_keep_prob: Any = 1.0,
-        output_keep_prob: Any = 1.0,
-        state_keep_prob: Any = 1.0,
+        input_keep_prob: object = 1.0,
+        output_keep_prob: object = 1.0,
+        state_keep_prob: object = 1.0,
         variational_recurrent: bool = False,
-        input_size: Any = None,
-        dtype: Any = None,
+        input_size: object = None,
+        dtype: DTypeLike | None = None,
         seed: int | None = None,
-        dropout_state_filter_visitor: Any = None,
+        dropout_state_filter_visitor: object = None,
     ) -> None:
         """``input_size`` and ``dtype`` are for ``variational_recurrent``, and the visitor for states."""
         if not (isinstance(state_keep_prob, (int, float)) and state_keep_prob == 1) or variational_recurrent:
@@ -232,17 +241,17 @@ class DropoutWrapper(RNNCell):
         return _apply_dropout(output, self._out, self._seeds[1]), after
 
 
-def _apply_dropout(x: Any, share: Any, seed: int | None) -> Any:
+def _apply_dropout(x: object, share: object, seed: int | None) -> Any:
     return x if isinstance(share, (int, float)) and share == 1 else nn["dropout"](x, keep_prob=share, seed=seed)
 
 
 def dynamic_rnn(
     cell: RNNCell,
-    inputs: Any,
-    sequence_length: Any = None,
-    initial_state: Any = None,
+    inputs: ArrayLike,
+    sequence_length: TensorLike | None = None,
+    initial_state: object = None,
     dtype: Any = None,
-    parallel_iterations: Any = None,
+    parallel_iterations: object = None,
     swap_memory: bool = False,
     time_major: bool = False,
     scope: Any = None,
@@ -275,7 +284,7 @@ def dynamic_rnn(
         return (outputs if time_major else tf["transpose"](outputs, [1, 0, 2])), last
 
 
-def _ended(goes_on: Any, output: Any, state: Any, before: Any) -> tuple[Any, Any]:
+def _ended(goes_on: object, output: object, state: object, before: object) -> tuple[Any, Any]:
     """What a step makes of the rows that go on; of others the output is 0 and the state stays."""
     leaves, structure = pytree.flatten(state)
     kept = [tf["where"](goes_on, a, b) for a, b in zip(leaves, pytree.flatten(before)[0])]
@@ -285,12 +294,12 @@ def _ended(goes_on: Any, output: Any, state: Any, before: Any) -> tuple[Any, Any
 def bidirectional_dynamic_rnn(
     cell_fw: RNNCell,
     cell_bw: RNNCell,
-    inputs: Any,
+    inputs: ArrayLike,
     sequence_length: Any = None,
     initial_state_fw: Any = None,
-    initial_state_bw: Any = None,
+    initial_state_bw: object = None,
     dtype: Any = None,
-    parallel_iterations: Any = None,
+    parallel_iterations: object = None,
     swap_memory: bool = False,
     time_major: bool = False,
     scope: Any = None,
@@ -298,7 +307,7 @@ def bidirectional_dynamic_rnn(
     """A cell forwards and another one backwards: pairs of their outputs and of their last states."""
     time, batch = (0, 1) if time_major else (1, 0)
 
-    def turned(x: Any) -> Any:
+    def turned(x: TensorLike) -> Any:
         if sequence_length is None:
             return tf["reverse"](x, [time])
         return tf["reverse_sequence"](x, sequence_length, time, batch)
@@ -324,8 +333,8 @@ def bidirectional_dynamic_rnn(
 def static_rnn(
     cell: RNNCell,
     inputs: Sequence[Any],
-    initial_state: Any = None,
-    dtype: Any = None,
+    initial_state: object = None,
+    dtype: DTypeLike | None = None,
     sequence_length: Any = None,
     scope: Any = None,
 ) -> tuple[list[Any], Any]:
@@ -350,7 +359,7 @@ def static_bidirectional_rnn(
     inputs: Sequence[Any],
     initial_state_fw: Any = None,
     initial_state_bw: Any = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     sequence_length: Any = None,
     scope: Any = None,
 ) -> tuple[list[Any], Any, Any]:

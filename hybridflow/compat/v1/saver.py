@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,11 +38,11 @@ class Saver:
         keep_checkpoint_every_n_hours: float = 10000.0,
         name: str | None = None,
         restore_sequentially: bool = False,
-        saver_def: Any = None,
-        builder: Any = None,
+        saver_def: object = None,
+        builder: object = None,
         defer_build: bool = False,
         allow_empty: bool = False,
-        write_version: Any = 2,
+        write_version: object = 2,
         pad_step_number: bool = False,
         save_relative_paths: bool = False,
         filename: str | None = None,
@@ -65,7 +65,7 @@ class Saver:
         self,
         sess: Any,
         save_path: str,
-        global_step: Any = None,
+        global_step: object = None,
         latest_filename: str | None = None,
         meta_graph_suffix: str = "meta",
         write_meta_graph: bool = True,
@@ -128,7 +128,7 @@ def checkpoint_exists(checkpoint_prefix: str) -> bool:
 def update_checkpoint_state(
     save_dir: str,
     model_checkpoint_path: str,
-    all_model_checkpoint_paths: Any = None,
+    all_model_checkpoint_paths: Iterable[Any] | None = None,
     latest_filename: str | None = None,
 ) -> None:
     """Note in a folder which file is the last."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybridflow import initializers
 from hybridflow.compat.v1.dtype_names import kind_of
@@ -16,13 +16,17 @@ from hybridflow.compat.v1.variable_functions import global_variables, trainable_
 from hybridflow.compat.v1.variables import LOCAL, REGULARIZATION, Variable
 from hybridflow.compiler.ir import dtypes
 
+if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
+
+
 AUTO_REUSE = "AUTO_REUSE"
 
 
 class VariableScope:
     """What ``get_variable`` heeds within a scope."""
 
-    def __init__(self, name: str, reuse: Any = None, **settings: Any) -> None:
+    def __init__(self, name: str, reuse: object = None, **settings: Any) -> None:
         self._name, self.reuse = name, reuse
         self.initializer = settings.get("initializer")
         self.regularizer = settings.get("regularizer")
@@ -38,10 +42,10 @@ class VariableScope:
         """From here on take variables that there are."""
         self.reuse = True
 
-    def set_initializer(self, initializer: Any) -> None:
+    def set_initializer(self, initializer: object) -> None:
         self.initializer = initializer
 
-    def set_regularizer(self, regularizer: Any) -> None:
+    def set_regularizer(self, regularizer: object) -> None:
         self.regularizer = regularizer
 
     def get_variable(self, name: str, *args: Any, **kwargs: Any) -> Any:
@@ -80,15 +84,15 @@ def get_variable_scope() -> VariableScope:
 def variable_scope(
     name_or_scope: Any,
     default_name: str | None = None,
-    values: Any = None,
+    values: TensorLike | None = None,
     initializer: Any = None,
     regularizer: Any = None,
-    caching_device: Any = None,
-    partitioner: Any = None,
+    caching_device: object = None,
+    partitioner: object = None,
     custom_getter: Any = None,
     reuse: Any = None,
     dtype: Any = None,
-    use_resource: Any = None,
+    use_resource: object = None,
     constraint: Any = None,
     auxiliary_name_scope: bool = True,
 ) -> Iterator[VariableScope]:
@@ -145,14 +149,14 @@ def get_variable(
     regularizer: Any = None,
     trainable: bool | None = None,
     collections: Any = None,
-    caching_device: Any = None,
-    partitioner: Any = None,
+    caching_device: object = None,
+    partitioner: object = None,
     validate_shape: bool = True,
-    use_resource: Any = None,
+    use_resource: object = None,
     custom_getter: Any = None,
     constraint: Any = None,
-    synchronization: Any = None,
-    aggregation: Any = None,
+    synchronization: object = None,
+    aggregation: object = None,
 ) -> Variable:
     """The variable of that name in the present scope: made, or found where the scope reuses variables."""
     scope = get_variable_scope()
@@ -181,10 +185,10 @@ def _get_or_create(
     initializer: Any = None,
     regularizer: Any = None,
     trainable: bool | None = None,
-    collections: Any = None,
-    reuse: Any = None,
+    collections: Sequence[Any] | None = None,
+    reuse: object = None,
     constraint: Any = None,
-    **_: Any,
+    **_: object,
 ) -> Variable:
     known = _store().variables
     if name in known:
@@ -263,12 +267,12 @@ def fixed_size_partitioner(num_shards: int, axis: int = 0) -> Any:
     return lambda shape, **_: [num_shards if k == axis else 1 for k in range(len(shape))]
 
 
-def variable_axis_size_partitioner(max_shard_bytes: int, axis: int = 0, *_: Any, **__: Any) -> Any:
+def variable_axis_size_partitioner(max_shard_bytes: int, axis: int = 0, *_: object, **__: object) -> Any:
     """The same."""
     return fixed_size_partitioner(1, axis)
 
 
-def min_max_variable_partitioner(max_partitions: int = 1, axis: int = 0, *_: Any, **__: Any) -> Any:
+def min_max_variable_partitioner(max_partitions: int = 1, axis: int = 0, *_: object, **__: object) -> Any:
     """The same."""
     return fixed_size_partitioner(1, axis)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hybridflow.compat.adapters.settings import list_physical_devices
 from hybridflow.compat.v1 import graph_stack
@@ -16,6 +16,9 @@ from hybridflow.compat.v1.programs import Program
 from hybridflow.compat.v1.state import State
 from hybridflow.compat.v1.variables import Variable
 from hybridflow.runtime import fork_safe_locks
+
+if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
 
 
 class Callable_(NamedTuple):
@@ -42,7 +45,7 @@ class Session:
     12.0
     """
 
-    def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
+    def __init__(self, target: str = "", graph: Graph | None = None, config: object = None) -> None:
         self.graph = graph or default_graph()
         self.sess_str = target
         self._state = State()
@@ -62,7 +65,11 @@ class Session:
         return self.graph.as_graph_def()
 
     def run(
-        self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None, options: Any = None, run_metadata: Any = None
+        self,
+        fetches: Any,
+        feed_dict: Mapping[Any, Any] | None = None,
+        options: object = None,
+        run_metadata: object = None,
     ) -> Any:
         """The values of ``fetches`` (tensors, operations, names, or lists, tuples and dicts of them), given those in
         ``feed_dict``: of placeholders, or of any other tensor in the place of what computes it."""
@@ -83,7 +90,7 @@ class Session:
         values = [feed(value) for feed, value in zip(prepared.feeds, (feed_dict or {}).values())]
         return prepared.result(prepared.program(values))
 
-    def _prepare(self, fetches: Any, feed_dict: Mapping[Any, Any]) -> _Prepared:
+    def _prepare(self, fetches: TensorLike, feed_dict: Mapping[Any, Any]) -> _Prepared:
         places: list[Any] = []
         rebuild = fetched(self.graph, fetches, places)
         targets = list(dict.fromkeys(places))
@@ -98,17 +105,19 @@ class Session:
         index = [targets.index(place) for place in places]
         return _Prepared(program, [Feed(tensor) for tensor in feeds], rebuild, index)
 
-    def make_callable(self, fetches: Any, feed_list: Sequence[Any] | None = None, accept_options: bool = False) -> Any:
+    def make_callable(
+        self, fetches: object, feed_list: Sequence[Any] | None = None, accept_options: bool = False
+    ) -> Any:
         """A function of the values of ``feed_list`` that runs ``fetches``."""
         return Callable_(self, fetches, list(feed_list or ()))
 
-    def partial_run_setup(self, fetches: Any, feeds: Sequence[Any] | None = None) -> Any:
+    def partial_run_setup(self, fetches: TensorLike, feeds: Sequence[Any] | None = None) -> Any:
         """Begin a run that goes on in several ``partial_run``; each fetch and feed can be used once."""
         targets: list[Any] = []
         fetched(self.graph, fetches, targets)
         return PartialRun(self._state, targets, [self.graph.as_graph_element(x) for x in feeds or ()])
 
-    def partial_run(self, handle: Any, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
+    def partial_run(self, handle: Any, fetches: TensorLike, feed_dict: Mapping[Any, Any] | None = None) -> Any:
         """Go on with a run: values of more fetches, given more feeds.  What was computed before stays."""
         places: list[Any] = []
         rebuild = fetched(self.graph, fetches, places)
@@ -146,7 +155,7 @@ class Session:
 class InteractiveSession(Session):
     """A session that is the default one from when it is made until it is closed."""
 
-    def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
+    def __init__(self, target: str = "", graph: Graph | None = None, config: object = None) -> None:
         super().__init__(target, graph, config)
         graph_stack.interactive(self)
 

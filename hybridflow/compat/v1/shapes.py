@@ -13,12 +13,12 @@ class Dimension(int):
     def value(self) -> int:
         return int(self)
 
-    def is_compatible_with(self, other: Any) -> bool:
+    def is_compatible_with(self, other: object) -> bool:
         """Whether another extent is the same, or not known."""
         known = _extent(other)
         return known is None or known == self
 
-    def merge_with(self, other: Any) -> Dimension:
+    def merge_with(self, other: object) -> Dimension:
         """The extent.  Raises ValueError where another one differs."""
         if not self.is_compatible_with(other):
             raise ValueError(f"Dimensions {self} and {other} are not compatible")
@@ -30,7 +30,7 @@ class Unknown:
 
     value = None
 
-    def is_compatible_with(self, other: Any) -> bool:
+    def is_compatible_with(self, other: object) -> bool:
         """An extent that is not known may be any."""
         return True
 
@@ -80,7 +80,7 @@ class TensorShape:
 
     __slots__ = ("_extents",)
 
-    def __init__(self, dims: Any) -> None:
+    def __init__(self, dims: object) -> None:
         self._extents: tuple[int | None, ...] | None
         if isinstance(dims, TensorShape):
             self._extents = dims._extents
@@ -119,7 +119,7 @@ class TensorShape:
             count *= extent or 0
         return count
 
-    def is_compatible_with(self, other: Any) -> bool:
+    def is_compatible_with(self, other: object) -> bool:
         """Whether there is a shape that is both."""
         others = TensorShape(other)._extents
         if self._extents is None or others is None:
@@ -128,7 +128,7 @@ class TensorShape:
             a is None or b is None or a == b for a, b in zip(self._extents, others)
         )
 
-    def merge_with(self, other: Any) -> TensorShape:
+    def merge_with(self, other: object) -> TensorShape:
         """What is known by either.  Raises ValueError where they differ."""
         shape = TensorShape(other)
         if not self.is_compatible_with(shape):
@@ -141,7 +141,7 @@ class TensorShape:
         """Raises ValueError for another rank."""
         return self.merge_with([None] * rank)
 
-    def concatenate(self, other: Any) -> TensorShape:
+    def concatenate(self, other: object) -> TensorShape:
         others = TensorShape(other)._extents
         return TensorShape(None if self._extents is None or others is None else self._extents + others)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +17,11 @@ from hybridflow.compat.v1.table import Table
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.tensor import Tensor as Value
 
+if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
+    from hybridflow.core.type_aliases import ArrayLike, DTypeLike
+
+
 TABLE = Table()
 op = TABLE.op
 
@@ -25,7 +31,7 @@ op("Shape", "shape", of_sizes=lambda input, out_type=None: Sizes((len(input),)))
 
 
 @op("Size")
-def size(input: Any, out_type: Any = None) -> Any:
+def size(input: Any, out_type: DTypeLike | None = None) -> Any:
     return math.prod(input.shape)
 
 
@@ -35,29 +41,29 @@ def rank(input: Any) -> Any:
 
 
 @op("Identity", of_sizes=lambda input: input)
-def identity(input: Any) -> Any:
+def identity(input: ArrayLike) -> Any:
     return hf.asarray(input)
 
 
-def _sizes_reshaped(tensor: Any, shape: Any) -> Any:
+def _sizes_reshaped(tensor: object, shape: object) -> Any:
     if isinstance(tensor, Sizes) and shape in ([-1], (-1,), -1):
         return tensor
     return NotImplemented
 
 
 @op("Reshape", of_sizes=_sizes_reshaped)
-def reshape(tensor: Any, shape: Any) -> Any:
+def reshape(tensor: ArrayLike, shape: TensorLike) -> Any:
     return hf.reshape(tensor, as_extents(shape))
 
 
-def _sizes_stacked(values: Any, axis: int = 0) -> Any:
+def _sizes_stacked(values: Iterable[Any], axis: int = 0) -> Any:
     if axis != 0 or not all(isinstance(x, (int, Dim)) or is_whole(x) for x in values):
         return NotImplemented
     return Sizes([as_extent(x) for x in values])
 
 
 @op("Pack", "stack", "pack", default="stack", of_sizes=_sizes_stacked)
-def stack(values: Any, axis: int = 0) -> Any:
+def stack(values: Sequence[Any], axis: int = 0) -> Any:
     return hf.stack(
         [literal(x) if not isinstance(x, Value) else x for x in values]
         if isinstance(values, (list, tuple))
@@ -66,7 +72,7 @@ def stack(values: Any, axis: int = 0) -> Any:
     )
 
 
-def _sizes_joined(values: Any, axis: Any = 0) -> Any:
+def _sizes_joined(values: Iterable[object], axis: object = 0) -> Any:
     parts: list[Any] = []
     for x in values:
         if isinstance(x, Sizes):
@@ -81,7 +87,7 @@ def _sizes_joined(values: Any, axis: Any = 0) -> Any:
 
 
 @op("ConcatV2", "concat", default="concat", of_sizes=_sizes_joined)
-def concat(values: Any, axis: Any) -> Any:
+def concat(values: Iterable[Any], axis: Any) -> Any:
     if isinstance(values, int):  # the order of before TensorFlow 1.0
         values, axis = axis, values
     return hf.concat([x if isinstance(x, Value) else literal(x) for x in values], axis=as_ints(axis))
@@ -93,7 +99,7 @@ def unstack(value: Any, num: int | None = None, axis: int = 0) -> Any:
 
 
 @op("Split", default="split")
-def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: Any = None) -> Any:
+def split(value: Any, num_or_size_splits: Any, axis: TensorLike = 0, num: object = None) -> Any:
     if isinstance(num_or_size_splits, int):
         return list(hf.split(value, num_or_size_splits, axis=as_ints(axis)))
     sizes = list(as_extents(num_or_size_splits))
@@ -115,7 +121,7 @@ def transpose(a: Any, perm: Any = None, conjugate: bool = False) -> Any:
 
 
 @op("Transpose", "matrix_transpose", "transpose_matrix", default="matrix_transpose")
-def matrix_transpose(a: Any) -> Any:
+def matrix_transpose(a: ArrayLike) -> Any:
     return hf.matrix_transpose(a)
 
 
@@ -128,12 +134,14 @@ def squeeze(input: Any, axis: Any = None, squeeze_dims: Any = None) -> Any:
 
 
 @op("ExpandDims")
-def expand_dims(input: Any, axis: Any = None, dim: Any = None) -> Any:
+def expand_dims(input: Any, axis: TensorLike | None = None, dim: TensorLike | None = None) -> Any:
     return hf.expand_dims(input if isinstance(input, Value) else literal(input), as_ints(dim if axis is None else axis))
 
 
 @op("GatherV2", "gather", default="GatherV2")
-def gather(params: Any, indices: Any, validate_indices: Any = None, axis: Any = 0, batch_dims: int = 0) -> Any:
+def gather(
+    params: ArrayLike, indices: ArrayLike, validate_indices: object = None, axis: Any = 0, batch_dims: int = 0
+) -> Any:
     return (
         hf.gather(params, indices, axis=as_ints(axis), batch_dims=batch_dims)
         if batch_dims
@@ -147,12 +155,12 @@ def gather_nd(params: Any, indices: Any) -> Any:
 
 
 @op("Tile")
-def tile(input: Any, multiples: Any) -> Any:
+def tile(input: ArrayLike, multiples: Any) -> Any:
     return hf.tile(input, as_extents(multiples))
 
 
 @op("Pad")
-def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0) -> Any:
+def pad(tensor: ArrayLike, paddings: TensorLike, mode: str = "CONSTANT", constant_values: Any = 0) -> Any:
     widths = as_ints(paddings)
     if mode.upper() == "CONSTANT":
         return hf.pad(tensor, widths, constant_values=constant_values)
@@ -160,7 +168,7 @@ def pad(tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any
 
 
 @op("ReverseV2", "reverse", default="ReverseV2")
-def reverse(tensor: Any, axis: Any) -> Any:
+def reverse(tensor: ArrayLike, axis: TensorLike) -> Any:
     axes = as_ints(axis)
     return hf.flip(tensor, axis=tuple(axes) if isinstance(axes, list) else axes)
 
@@ -168,7 +176,7 @@ def reverse(tensor: Any, axis: Any) -> Any:
 @op("ReverseSequence")
 def reverse_sequence(
     input: Any,
-    seq_lengths: Any,
+    seq_lengths: ArrayLike,
     seq_axis: Any = None,
     batch_axis: Any = None,
     seq_dim: Any = None,
@@ -197,23 +205,31 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
 
 
 @op("OneShotScatter", "scatter_nd")
-def scatter_nd(indices: Any, updates: Any, shape: Any) -> Any:
+def scatter_nd(indices: TensorLike, updates: TensorLike, shape: TensorLike) -> Any:
     return arrays.scatter_nd(indices, updates if isinstance(updates, Value) else literal(updates), as_extents(shape))
 
 
 @op("SpaceToBatch")
-def space_to_batch(input: Any, paddings: Any, block_size: Any = None, block_shape: Any = None) -> Any:
+def space_to_batch(
+    input: object, paddings: TensorLike, block_size: Any = None, block_shape: TensorLike | None = None
+) -> Any:
     return arrays.space_to_batch(literal(input), block_shape or [block_size] * 2, paddings)
 
 
 @op("BatchToSpace")
-def batch_to_space(input: Any, crops: Any, block_size: Any = None, block_shape: Any = None) -> Any:
+def batch_to_space(
+    input: object, crops: TensorLike, block_size: Any = None, block_shape: TensorLike | None = None
+) -> Any:
     return arrays.batch_to_space(literal(input), block_shape or [block_size] * 2, crops)
 
 
 @op("SparseToDense")
 def sparse_to_dense(
-    sparse_indices: Any, output_shape: Any, sparse_values: Any, default_value: Any = 0, validate_indices: bool = True
+    sparse_indices: TensorLike,
+    output_shape: TensorLike,
+    sparse_values: TensorLike,
+    default_value: TensorLike = 0,
+    validate_indices: bool = True,
 ) -> Any:
     """Values at some places of a tensor that is ``default_value`` elsewhere."""
     places, values = literal(sparse_indices), literal(sparse_values)

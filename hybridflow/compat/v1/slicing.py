@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import hybridflow as hf
 from hybridflow.array.indexing import getitem
@@ -11,15 +12,20 @@ from hybridflow.compat.v1.recording import Recorded, Sizes
 from hybridflow.compat.v1.table import Table
 from hybridflow.core.tensor import Tensor as Value
 
+if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
+    from hybridflow.core.type_aliases import ArrayLike
+
+
 TABLE = Table()
 op = TABLE.op
 
 
-def _sliced(x: Any, leaves: Any) -> Any:
+def _sliced(x: ArrayLike, leaves: Iterable[object]) -> Any:
     return getitem(hf.asarray(x), _key(leaves))
 
 
-def _key(parts: Any) -> Any:
+def _key(parts: Iterable[object]) -> Any:
     key_parts: list[Any] = []
     for part in parts:
         if isinstance(part, tuple) and part and part[0] == "slice":
@@ -29,16 +35,16 @@ def _key(parts: Any) -> Any:
     return tuple(key_parts)
 
 
-def _newaxis(part: Any) -> Any:
+def _newaxis(part: object) -> Any:
     return None if isinstance(part, str) and part == "new" else part
 
 
-def _index(x: Any) -> Any:
+def _index(x: object) -> Any:
     known = x._known() if isinstance(x, Value) else None
     return x if known is None else known.item()
 
 
-def _sizes_sliced(x: Any, parts: Any) -> Any:
+def _sizes_sliced(x: object, parts: Iterable[object]) -> Any:
     key = _key(parts)
     if not isinstance(x, Sizes) or len(key) != 1:
         return NotImplemented
@@ -49,7 +55,7 @@ def _sizes_sliced(x: Any, parts: Any) -> Any:
 _strided = Recorded(_sliced, "StridedSlice", "strided_slice", of_sizes=_sizes_sliced)
 
 
-def subscript(x: Any, key: Any) -> Any:
+def subscript(x: TensorLike, key: TensorLike) -> Any:
     """``x[key]``, whose key may have tensors in it."""
     parts: list[Any] = []
     for part in key if isinstance(key, tuple) else (key,):
@@ -61,7 +67,7 @@ def subscript(x: Any, key: Any) -> Any:
 
 
 @op("Slice", "slice", default="Slice")
-def slice_(input_: Any, begin: Any, size: Any) -> Any:
+def slice_(input_: Any, begin: TensorLike, size: TensorLike) -> Any:
     starts, counts = as_extents(begin), as_extents(size)
     key = tuple([slice(b, None if isinstance(c, int) and c == -1 else b + c) for b, c in zip(starts, counts)])
     return input_[key]

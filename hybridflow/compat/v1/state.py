@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from hybridflow.compat.v1.nodes import Operation
 from hybridflow.core.context import suspended
 from hybridflow.core.variable import Variable
 from hybridflow.runtime import fork_safe_locks
+
+if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
 
 
 class State:
@@ -38,7 +41,7 @@ class State:
             result = self._variables[variable]
         return result
 
-    def resource(self, key: Any, make: Callable[[], Any]) -> Any:
+    def resource(self, key: TensorLike, make: Callable[[], Any]) -> Any:
         """What a queue or an iterator has in this session."""
         if key not in self._resources:
             with self.lock:
@@ -53,7 +56,7 @@ class State:
                 resource.close()
         self._resources.clear()
 
-    def load(self, variable: Any, array: np.ndarray) -> None:
+    def load(self, variable: object, array: np.ndarray) -> None:
         """Give a variable a value, from outside of any program."""
         held = self.variable(variable)
         with suspended():

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hybridflow.compat.v1.dtype_names import STRING, kind_of
+
+if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
 
 
 def is_text(value: Any, dtype: Any = None) -> bool:
@@ -18,7 +21,7 @@ def is_text(value: Any, dtype: Any = None) -> bool:
     return isinstance(value, (str, bytes)) or (dtype is not None and kind_of(dtype) == STRING)
 
 
-def encoded(value: Any) -> Any:
+def encoded(value: TensorLike) -> Any:
     """A text as bytes, or an array of them."""
     if isinstance(value, (str, bytes)):
         return value.encode() if isinstance(value, str) else value

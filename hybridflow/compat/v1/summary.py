@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,10 @@ from hybridflow.compat.v1.graph import Graph, default_graph
 from hybridflow.compat.v1.nodes import Info, Tensor
 from hybridflow.data import TFRecordDataset
 from hybridflow.summary import events
+
+if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
+
 
 SUMMARIES = "summaries"
 
@@ -43,7 +47,7 @@ class Summary:
         self.value = _Values(value)
 
 
-def _summary(kind: str, name: str, tensor: Any, collections: Any) -> Tensor:
+def _summary(kind: str, name: str, tensor: object, collections: Iterable[object]) -> Tensor:
     tag = default_graph().unique_name(name, mark_as_used=False)
     tag = f"{tag}/image" if kind == "image" else tag
 
@@ -57,17 +61,17 @@ def _summary(kind: str, name: str, tensor: Any, collections: Any) -> Tensor:
     return result
 
 
-def scalar(name: str, tensor: Any, collections: Any = None, family: Any = None) -> Tensor:
+def scalar(name: str, tensor: Any, collections: Any = None, family: object = None) -> Tensor:
     """One number."""
     return _summary("scalar", name, tensor, collections)
 
 
-def histogram(name: str, values: Any, collections: Any = None, family: Any = None) -> Tensor:
+def histogram(name: str, values: Any, collections: Any = None, family: object = None) -> Tensor:
     """How elements are distributed."""
     return _summary("histogram", name, values, collections)
 
 
-def image(name: str, tensor: Any, max_outputs: int = 3, collections: Any = None, family: Any = None) -> Tensor:
+def image(name: str, tensor: Any, max_outputs: int = 3, collections: Any = None, family: object = None) -> Tensor:
     """Pictures [n, h, w, channels]."""
     return _summary("image", name, tensor, collections)
 
@@ -77,7 +81,7 @@ def text(name: str, tensor: Any, collections: Any = None) -> Tensor:
     return _summary("text", name, tensor, collections)
 
 
-def merge(inputs: Any, collections: Any = None, name: str | None = None) -> Tensor:
+def merge(inputs: Iterable[Any], collections: object = None, name: str | None = None) -> Tensor:
     """Several summaries as one."""
 
     def compute(*parts: Summary) -> list[Any]:
@@ -87,7 +91,7 @@ def merge(inputs: Any, collections: Any = None, name: str | None = None) -> Tens
     return result
 
 
-def merge_all(key: Any = SUMMARIES, scope: str | None = None, name: str | None = None) -> Tensor | None:
+def merge_all(key: TensorLike = SUMMARIES, scope: str | None = None, name: str | None = None) -> Tensor | None:
     """All summaries of the graph as one, or None where there are none."""
     summaries = default_graph().get_collection(key, scope)
     return merge(summaries, name=name) if summaries else None
@@ -102,9 +106,9 @@ class FileWriter:
         graph: Graph | None = None,
         max_queue: int = 10,
         flush_secs: float = 120,
-        graph_def: Any = None,
+        graph_def: object = None,
         filename_suffix: str | None = None,
-        session: Any = None,
+        session: object = None,
     ) -> None:
         self._folder = str(logdir)
         self._file = events.EventFile(logdir)
@@ -118,10 +122,10 @@ class FileWriter:
             held = value.simple_value if value.array is None else value.array
             self._file.add(step, getattr(events, value.kind)(value.tag, held, *more))
 
-    def add_session_log(self, session_log: Any, global_step: Any = None) -> None:
+    def add_session_log(self, session_log: object, global_step: object = None) -> None:
         """Nothing: there are no logs of sessions."""
 
-    def add_run_metadata(self, run_metadata: Any, tag: str, global_step: Any = None) -> None:
+    def add_run_metadata(self, run_metadata: object, tag: str, global_step: object = None) -> None:
         """Nothing: sessions trace no steps; ``hybridflow.profile`` measures functions."""
 
     def get_logdir(self) -> str:

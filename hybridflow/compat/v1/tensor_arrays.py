@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,10 @@ from hybridflow.compat.v1.nodes import Info, Tensor
 from hybridflow.compat.v1.recording import constant_value
 from hybridflow.compat.v1.shapes import TensorShape
 from hybridflow.core import pytree
+
+if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
+    from hybridflow.core.type_aliases import ArrayLike
 
 
 class _Form:
@@ -48,7 +52,7 @@ class TensorArray:
 
     def __init__(
         self,
-        dtype: Any,
+        dtype: object,
         size: Any = None,
         dynamic_size: bool | None = None,
         clear_after_read: Any = None,
@@ -56,7 +60,7 @@ class TensorArray:
         handle: Any = None,
         flow: Any = None,
         infer_shape: bool = True,
-        element_shape: Any = None,
+        element_shape: TensorLike | None = None,
         colocate_with_first_write_call: bool = True,
         name: str | None = None,
     ) -> None:
@@ -69,7 +73,7 @@ class TensorArray:
             )
         form = self._form = _Form(kind_of(dtype), convert_to_tensor(size), TensorShape(element_shape))
 
-        def compute(run: Any, values: Sequence[Any]) -> list[Any]:
+        def compute(run: object, values: Sequence[Any]) -> list[Any]:
             if not form.element.is_fully_defined():
                 raise UnimplementedError(
                     "TensorArray",
@@ -119,20 +123,20 @@ class TensorArray:
     def _op(
         self, type: str, name: str | None, inputs: Sequence[Tensor], shape: Any, function: Callable[..., Any]
     ) -> Tensor:
-        def compute(run: Any, values: Sequence[Any]) -> list[Any]:
+        def compute(run: object, values: Sequence[Any]) -> list[Any]:
             return [function(*[as_value(x) for x in values])]
 
         info = Info(shape, self._form.dtype)
         return default_graph().add(type, name or type, [self._flow, *inputs], [info], compute).outputs[0]
 
-    def write(self, index: Any, value: Any, name: str | None = None) -> TensorArray:
+    def write(self, index: Any, value: ArrayLike, name: str | None = None) -> TensorArray:
         """The array with ``value`` at ``index``.  Raises ValueError for another dtype or shape."""
         element = self._checked(value)
         self._form.element = self._form.element.merge_with(element.shape)
         inputs = [convert_to_tensor(index, np.dtype("int32")), element]
         return self.with_flow(self._op("TensorArrayWriteV3", name, inputs, self._form.extents(), updated))
 
-    def _checked(self, value: Any) -> Tensor:
+    def _checked(self, value: ArrayLike) -> Tensor:
         result: Tensor = convert_to_tensor(value, self._form.dtype)
         if result.dtype != self._form.dtype:
             raise ValueError(f"the value is {result.dtype.name}, of an array of {self._form.dtype}.")
@@ -148,7 +152,7 @@ class TensorArray:
         """All elements, along a first axis."""
         return self._op("TensorArrayGatherV3", name or "TensorArrayStack", [], self._form.extents(), lambda x: x)
 
-    def gather(self, indices: Any, name: str | None = None) -> Tensor:
+    def gather(self, indices: ArrayLike, name: str | None = None) -> Tensor:
         """The elements at ``indices``, along a first axis."""
         places = convert_to_tensor(indices, np.dtype("int32"))
         shape = self._form.extents(0)
@@ -160,13 +164,13 @@ class TensorArray:
         result: Tensor = tf["concat"](tf["unstack"](self.stack()), 0, name=name or "TensorArrayConcat")
         return result
 
-    def unstack(self, value: Any, name: str | None = None) -> TensorArray:
+    def unstack(self, value: ArrayLike, name: str | None = None) -> TensorArray:
         """The array whose elements are the slices of ``value``."""
         rows = self._checked(value)
         self._form.element = self._form.element.merge_with(rows.shape[1:])
         return self.with_flow(tf["identity"](rows, name=name or "TensorArrayUnstack"))
 
-    def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
+    def scatter(self, indices: ArrayLike, value: ArrayLike, name: str | None = None) -> TensorArray:
         """The array with the slices of ``value`` at ``indices``."""
         rows = self._checked(value)
         self._form.element = self._form.element.merge_with(rows.shape[1:])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ class Optimizer:
     _starts: dict[str, float] = {}  # of slots, where they are others than hybridflow's
     _slot_names: dict[str, str] = {}  # TensorFlow's names of slots, and hybridflow's
 
-    def __init__(self, learning_rate: Any, make: Callable[[Any], Any], name: str) -> None:
+    def __init__(self, learning_rate: object, make: Callable[[Any], Any], name: str) -> None:
         self._rate, self._make, self._name = learning_rate, make, name
         self._slots: dict[Variable, dict[str, Variable]] = {}
         self._calls = _Calls(name)
@@ -49,12 +49,12 @@ class Optimizer:
 
     def compute_gradients(
         self,
-        loss: Any,
+        loss: object,
         var_list: Any = None,
-        gate_gradients: Any = 1,
-        aggregation_method: Any = None,
+        gate_gradients: object = 1,
+        aggregation_method: object = None,
         colocate_gradients_with_ops: bool = False,
-        grad_loss: Any = None,
+        grad_loss: object = None,
     ) -> list[tuple[Any, Any]]:
         """Pairs of a gradient, or None, and its variable."""
         variables = list(trainable_variables() if var_list is None else var_list)
@@ -65,14 +65,14 @@ class Optimizer:
 
     def minimize(
         self,
-        loss: Any,
-        global_step: Any = None,
-        var_list: Any = None,
-        gate_gradients: Any = 1,
-        aggregation_method: Any = None,
+        loss: object,
+        global_step: object = None,
+        var_list: object = None,
+        gate_gradients: object = 1,
+        aggregation_method: object = None,
         colocate_gradients_with_ops: bool = False,
         name: str | None = None,
-        grad_loss: Any = None,
+        grad_loss: object = None,
     ) -> Operation:
         """The operation of one step."""
         pairs = self.compute_gradients(loss, var_list, grad_loss=grad_loss)
@@ -81,7 +81,9 @@ class Optimizer:
             raise ValueError(f"No gradients provided for any variable, check your graph: {names} and loss {loss!r}.")
         return self.apply_gradients(pairs, global_step, name)
 
-    def apply_gradients(self, grads_and_vars: Any, global_step: Any = None, name: str | None = None) -> Operation:
+    def apply_gradients(
+        self, grads_and_vars: Iterable[Any], global_step: Any = None, name: str | None = None
+    ) -> Operation:
         """The operation that updates variables by gradients, and counts in ``global_step``."""
         pairs = [(convert_to_tensor(g), v) for g, v in grads_and_vars if g is not None]
         if not pairs:

@@ -17,7 +17,7 @@ from hybridflow.eager.operands import cast
 class Momentum(optimizers.Optimizer):
     """Momentum as TensorFlow 1 has it: the learning rate is that of the step, not of the gradients behind it."""
 
-    def __init__(self, learning_rate: Any, momentum: Any, nesterov: bool) -> None:
+    def __init__(self, learning_rate: Any, momentum: object, nesterov: bool) -> None:
         super().__init__(learning_rate)
         self.momentum, self.nesterov = momentum, nesterov
 

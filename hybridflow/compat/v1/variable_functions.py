@@ -61,19 +61,19 @@ def assign(ref: Any, value: Any, validate_shape: Any = None, use_locking: Any = 
     return ref.assign(value, name=name)
 
 
-def assign_add(ref: Any, value: Any, use_locking: Any = None, name: str | None = None) -> Any:
+def assign_add(ref: Any, value: object, use_locking: object = None, name: str | None = None) -> Any:
     return ref.assign_add(value, name=name)
 
 
-def assign_sub(ref: Any, value: Any, use_locking: Any = None, name: str | None = None) -> Any:
+def assign_sub(ref: Any, value: object, use_locking: object = None, name: str | None = None) -> Any:
     return ref.assign_sub(value, name=name)
 
 
-def scatter_add(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Any:
+def scatter_add(ref: Any, indices: object, updates: object, use_locking: bool = False, name: str | None = None) -> Any:
     return ref.scatter_add(indices, updates, name)
 
 
-def scatter_sub(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Any:
+def scatter_sub(ref: Any, indices: object, updates: object, use_locking: bool = False, name: str | None = None) -> Any:
     return ref.scatter_sub(indices, updates, name)
 
 
@@ -81,11 +81,15 @@ def count_up_to(ref: Any, limit: int, name: str | None = None) -> Any:
     return ref.count_up_to(limit)
 
 
-def scatter_nd_update(ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None) -> Any:
+def scatter_nd_update(
+    ref: Any, indices: object, updates: object, use_locking: bool = True, name: str | None = None
+) -> Any:
     return ref._scattered_at(indices, updates, name)
 
 
-def scatter_update(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None) -> Any:
+def scatter_update(
+    ref: Any, indices: object, updates: object, use_locking: bool = False, name: str | None = None
+) -> Any:
     return ref.scatter_update(indices, updates, name)
 
 

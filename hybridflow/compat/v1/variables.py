@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,11 @@ from hybridflow.compat.v1.recording import as_graph_tensor, is_symbolic
 from hybridflow.compat.v1.shapes import TensorShape
 from hybridflow.core import pytree
 from hybridflow.eager.operands import as_tensor, cast
+
+if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
+    from hybridflow.core.type_aliases import ArrayLike
+
 
 GLOBAL, LOCAL, TRAINABLE = "variables", "local_variables", "trainable_variables"
 REGULARIZATION, AVERAGED = "regularization_losses", "moving_average_variables"
@@ -38,17 +43,17 @@ class Variable:
         trainable: bool | None = None,
         collections: Sequence[Any] | None = None,
         validate_shape: bool = True,
-        caching_device: Any = None,
+        caching_device: object = None,
         name: str | None = None,
-        variable_def: Any = None,
+        variable_def: object = None,
         dtype: Any = None,
-        expected_shape: Any = None,
-        import_scope: Any = None,
+        expected_shape: object = None,
+        import_scope: object = None,
         constraint: Any = None,
-        use_resource: Any = None,
-        synchronization: Any = None,
-        aggregation: Any = None,
-        shape: Any = None,
+        use_resource: object = None,
+        synchronization: object = None,
+        aggregation: object = None,
+        shape: object = None,
     ) -> None:
         if initial_value is None:
             raise ValueError("initial_value must be specified.")
@@ -132,11 +137,11 @@ class Variable:
     def _value_or_start(self, run: Any, values: Sequence[Any]) -> list[Any]:
         return [run.variable(self)._read() if self in run.state.ready else values[0]]
 
-    def eval(self, session: Any = None) -> Any:
+    def eval(self, session: object = None) -> Any:
         """Its value in a session, or the default one."""
         return self.graph.session_for(session).run(self._tensor)
 
-    def load(self, value: Any, session: Any = None) -> None:
+    def load(self, value: TensorLike, session: object = None) -> None:
         """Assign a value in a session, at once."""
         session_used = self.graph.session_for(session)
         array = np.asarray(value, dtype=np.dtype(self.dtype))
@@ -163,7 +168,7 @@ class Variable:
         op.reads = [self] if reads else []
         return op
 
-    def _as_update(self, value: Any) -> Tensor:
+    def _as_update(self, value: ArrayLike) -> Tensor:
         tensor = convert_to_tensor(value, self.dtype, "value")
         if tensor.dtype is not None and tensor.dtype != self.dtype:
             raise TypeError(
@@ -174,7 +179,7 @@ class Variable:
 
     def assign(
         self,
-        value: Any,
+        value: ArrayLike,
         use_locking: bool = False,
         name: str | None = None,
         read_value: bool = True,
@@ -187,16 +192,16 @@ class Variable:
         return self._assigning("Assign", name, tensor, lambda held, new: new, reads=False).outputs[0]
 
     def assign_add(
-        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+        self, delta: ArrayLike, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Tensor:
         return self._assigning("AssignAdd", name, self._as_update(delta), lambda held, x: held + x).outputs[0]
 
     def assign_sub(
-        self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True
+        self, delta: ArrayLike, use_locking: bool = False, name: str | None = None, read_value: bool = True
     ) -> Tensor:
         return self._assigning("AssignSub", name, self._as_update(delta), lambda held, x: held - x).outputs[0]
 
-    def _scattered(self, type: str, indices: Any, updates: Any, name: str | None, sign: int) -> Tensor:
+    def _scattered(self, type: str, indices: ArrayLike, updates: ArrayLike, name: str | None, sign: int) -> Tensor:
         places = convert_to_tensor(indices, None, "indices")
 
         def change(held: Any, update: Any) -> Any:
@@ -209,7 +214,7 @@ class Variable:
 
         return self._assigning(type, name, (places, self._as_update(updates)), change).outputs[0]
 
-    def _scattered_at(self, indices: Any, updates: Any, name: str | None) -> Tensor:
+    def _scattered_at(self, indices: ArrayLike, updates: ArrayLike, name: str | None) -> Tensor:
         """Elements at whole positions, one in each row of the indices, replaced."""
         places = convert_to_tensor(indices, None, "indices")
 
@@ -270,7 +275,7 @@ class Slice(Tensor):
 
     __slots__ = ("_key", "_variable")
     _variable: Variable
-    _key: Any
+    _key: object
 
     @staticmethod
     def of(variable: Variable, key: Any) -> Any:
@@ -281,14 +286,14 @@ class Slice(Tensor):
         taken.op.outputs[taken.value_index] = result
         return result
 
-    def assign(self, value: Any, name: str | None = None) -> Tensor:
+    def assign(self, value: ArrayLike, name: str | None = None) -> Tensor:
         """The operation that gives these elements values; its value is the whole variable."""
         variable, key = self._variable, self._key
         parts = list(key) if isinstance(key, tuple) else [key]
         places = [k for k, x in enumerate(parts) if is_symbolic(x)]
         operands = (variable._as_update(value), *[as_graph_tensor(parts[k]) for k in places])
 
-        def change(held: Any, values: Any) -> Any:
+        def change(held: Any, values: TensorLike) -> Any:
             new, *numbers = values if isinstance(values, tuple) else (values,)
             filled = list(parts)
             for place, number in zip(places, numbers):
@@ -300,7 +305,7 @@ class Slice(Tensor):
         return variable._assigning("StridedSliceAssign", name, operands, change).outputs[0]
 
 
-def _no_value(run: Any, values: Sequence[Any]) -> list[Any]:
+def _no_value(run: object, values: Sequence[Any]) -> list[Any]:
     raise AssertionError("variables are read where they are used")
 
 

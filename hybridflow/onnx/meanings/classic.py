@@ -91,7 +91,13 @@ def _post(x: Tensor, how: str) -> Tensor:
 
 @operator("LinearRegressor", domain=ML)
 def linear_regressor(
-    call: Call, x: Tensor, *, coefficients: Any, intercepts: Any = None, post_transform: str = "NONE", targets: int = 1
+    call: Call,
+    x: Tensor,
+    *,
+    coefficients: Any,
+    intercepts: object = None,
+    post_transform: str = "NONE",
+    targets: int = 1,
 ) -> Tensor:
     result = matmul(_float(x), _constant(np.reshape(coefficients, (targets, -1)).T))
     return _post(result if intercepts is None else result + _constant(intercepts), post_transform)
@@ -102,8 +108,8 @@ def linear_classifier(
     call: Call,
     x: Tensor,
     *,
-    classlabels_ints: Any = None,
-    classlabels_strings: Any = None,
+    classlabels_ints: Sequence[int] | None = None,
+    classlabels_strings: object = None,
     coefficients: Any,
     intercepts: Any = None,
     multi_class: int = 0,
@@ -147,7 +153,8 @@ _BY_NUMBER = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ",
 class _Trees:
     """Trees as tables: for each node a feature, a value, what follows, and the weights of leaves by target."""
 
-    def __init__(self, call: Call, modes: list[str], features: Any, values: Any, true: Any, false: Any, roots: Any,
+    def __init__(self, call: Call, modes: list[str], features: Any, values: Any, true: object, false: object,
+                 roots: Any,
                  weights: np.ndarray, missing: Any, dtype: DTypeLike) -> None:  # fmt: skip
         kinds = {mode for mode in modes if mode != "LEAF"}
         if not kinds <= set(_COMPARED):
@@ -289,23 +296,23 @@ def tree_ensemble_classifier(
     base_values: Any = None,
     base_values_as_tensor: Any = None,
     class_ids: Any = None,
-    class_nodeids: Any = None,
-    class_treeids: Any = None,
-    class_weights: Any = None,
-    class_weights_as_tensor: Any = None,
+    class_nodeids: object = None,
+    class_treeids: object = None,
+    class_weights: object = None,
+    class_weights_as_tensor: object = None,
     classlabels_int64s: Any = None,
-    classlabels_strings: Any = None,
-    nodes_falsenodeids: Any = None,
-    nodes_featureids: Any = None,
-    nodes_hitrates: Any = None,
-    nodes_hitrates_as_tensor: Any = None,
-    nodes_missing_value_tracks_true: Any = None,
-    nodes_modes: Any = None,
-    nodes_nodeids: Any = None,
-    nodes_treeids: Any = None,
-    nodes_truenodeids: Any = None,
-    nodes_values: Any = None,
-    nodes_values_as_tensor: Any = None,
+    classlabels_strings: object = None,
+    nodes_falsenodeids: object = None,
+    nodes_featureids: object = None,
+    nodes_hitrates: object = None,
+    nodes_hitrates_as_tensor: object = None,
+    nodes_missing_value_tracks_true: object = None,
+    nodes_modes: object = None,
+    nodes_nodeids: object = None,
+    nodes_treeids: object = None,
+    nodes_truenodeids: object = None,
+    nodes_values: object = None,
+    nodes_values_as_tensor: object = None,
     post_transform: str = "NONE",
 ) -> tuple[Tensor, Tensor]:
     if classlabels_int64s is None:
@@ -332,16 +339,16 @@ def tree_ensemble(
     x: Tensor,
     *,
     aggregate_function: int = 1,
-    leaf_targetids: Any,
+    leaf_targetids: object,
     leaf_weights: Any,
-    membership_values: Any = None,
+    membership_values: object = None,
     n_targets: int = 1,
     nodes_falseleafs: Any,
     nodes_falsenodeids: Any,
     nodes_featureids: Any,
-    nodes_hitrates: Any = None,
+    nodes_hitrates: object = None,
     nodes_missing_value_tracks_true: Any = None,
-    nodes_modes: Any,
+    nodes_modes: Sequence[Any],
     nodes_splits: Any,
     nodes_trueleafs: Any,
     nodes_truenodeids: Any,
@@ -442,10 +449,10 @@ def tf_idf_vectorizer(
     max_skip_count: int,
     min_gram_length: int,
     mode: str,
-    ngram_counts: Any,
-    ngram_indexes: Any,
-    pool_int64s: Any = None,
-    pool_strings: Any = None,
+    ngram_counts: Sequence[Any],
+    ngram_indexes: Sequence[Any],
+    pool_int64s: Sequence[Any] | None = None,
+    pool_strings: object = None,
     weights: Any = None,
 ) -> Tensor:
     """How often sequences of a pool occur in each row, with up to so many elements between theirs."""

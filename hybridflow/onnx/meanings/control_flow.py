@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +19,10 @@ from hybridflow.onnx.graph import Graph
 from hybridflow.onnx.meanings.shapes import axis_of
 from hybridflow.onnx.operators import operator
 from hybridflow.onnx.running import Call
+
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike
+
 
 MOST_TURNS = 1 << 16  # of a loop that is unrolled
 
@@ -46,7 +51,7 @@ def _known(value: object) -> bool:
 
 
 @operator("Loop", raw=range(1024))
-def loop(call: Call, limit: object = None, condition: object = None, *state: Any, body: Graph) -> Any:
+def loop(call: Call, limit: object = None, condition: object = None, *state: object, body: Graph) -> Any:
     """One loop of the program where tensors alone are carried and nothing is collected; iteration by iteration where
     the number of iterations is known."""
     carried = list(state)
@@ -105,12 +110,12 @@ def _stacked(call: Call, values: list[Any], shape: Any) -> Tensor:
     return zeros((0, *inner))
 
 
-def _as_while(call: Call, limit: Any, condition: Any, carried: list[Any], body: Graph) -> Any:
+def _as_while(call: Call, limit: object, condition: object, carried: list[Any], body: Graph) -> Any:
     start = [call.tensor(value) for value in carried]
     most = None if limit is None else shapes.reshape(call.tensor(limit), ())
     goes = np.array(True) if condition is None else condition
 
-    def again(iteration: Any, goes: Any, *values: Any) -> Any:
+    def again(iteration: ArrayLike, goes: ArrayLike, *values: object) -> Any:
         return goes if most is None else ew.logical_and(goes, ew.less(iteration, most))
 
     def step(iteration: Any, goes: Any, *values: Any) -> Any:
@@ -129,8 +134,8 @@ def scan_(
     num_scan_inputs: int,
     scan_input_axes: Any = None,
     scan_input_directions: Any = None,
-    scan_output_axes: Any = None,
-    scan_output_directions: Any = None,
+    scan_output_axes: Sequence[Any] | None = None,
+    scan_output_directions: Sequence[Any] | None = None,
 ) -> tuple[Tensor, ...]:
     states, rows = list(operands[: len(operands) - num_scan_inputs]), list(operands[len(operands) - num_scan_inputs :])
     axes = scan_input_axes or [0] * len(rows)
@@ -163,7 +168,7 @@ def scan_(
 
 @operator("Scan", since=8, until=8, raw=(0,))
 def scan_of_batches(
-    call: Call, lengths: Any, *operands: Any, body: Graph, num_scan_inputs: int, directions: Any = None
+    call: Call, lengths: object, *operands: Any, body: Graph, num_scan_inputs: int, directions: object = None
 ) -> Any:
     """With an axis of examples ahead of all operands."""
     if lengths is not None:

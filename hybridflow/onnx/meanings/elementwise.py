@@ -97,7 +97,7 @@ def _binary_by_axis(name: str, function: Callable[[Call, Any, Any], Any]) -> Non
     """How two operands went together before opset 7."""
 
     def meaning(
-        call: Call, a: Tensor, b: Tensor, *, axis: int | None = None, broadcast: int = 0, consumed_inputs: Any = None
+        call: Call, a: Tensor, b: Tensor, *, axis: int | None = None, broadcast: int = 0, consumed_inputs: object = None
     ) -> Tensor:
         result: Tensor = function(call, a, b if axis is None or not broadcast else _placed(call, a, b, axis))
         return result
@@ -260,7 +260,7 @@ def prelu(call: Call, x: Tensor, slope: Tensor) -> Tensor:
 
 
 @operator("PRelu", until=6)
-def prelu_by_channel(call: Call, x: Tensor, slope: Tensor, *, consumed_inputs: Any = None) -> Tensor:
+def prelu_by_channel(call: Call, x: Tensor, slope: Tensor, *, consumed_inputs: object = None) -> Tensor:
     return prelu(call, x, _placed(call, x, slope, 1) if slope.ndim == 1 and x.ndim > 1 else slope)
 
 
@@ -334,6 +334,6 @@ def dropout(call: Call, x: Tensor, ratio: object = None, training: object = None
 @operator("Dropout", since=7, until=10, elementwise=True)
 @operator("Dropout", until=6, elementwise=True)
 def dropout_of_inference(
-    call: Call, x: Tensor, *, ratio: float = 0.5, is_test: int = 1, consumed_inputs: Any = None
+    call: Call, x: Tensor, *, ratio: float = 0.5, is_test: int = 1, consumed_inputs: object = None
 ) -> Any:
     return (x, ew.equal(x, x) | ew.not_equal(x, x)) if call.wants(1) else x

@@ -93,7 +93,13 @@ def sampled(x: Tensor, places: list[Tensor], mode: str, padding: str, align: int
 
 @operator("GridSample", since=16, keeps_layout=True)
 def grid_sample(
-    call: Call, x: Any, grid: Any, *, align_corners: int = 0, mode: str = "linear", padding_mode: str = "zeros"
+    call: Call,
+    x: ChannelsLast | Tensor,
+    grid: Any,
+    *,
+    align_corners: int = 0,
+    mode: str = "linear",
+    padding_mode: str = "zeros",
 ) -> ChannelsLast:
     mode = {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
     if mode not in ("nearest", "linear", "cubic"):
@@ -110,7 +116,7 @@ def grid_sample(
 @operator("RoiAlign", since=10, keeps_layout=True)
 def roi_align(
     call: Call,
-    x: Any,
+    x: ChannelsLast | Tensor,
     rois: Any,
     batches: Any,
     *,
@@ -181,15 +187,15 @@ def roi_align(
 @operator("DeformConv", since=19, raw=(1,), keeps_layout=True)
 def deform_conv(
     call: Call,
-    x: Any,
-    w: Any,
+    x: ChannelsLast | Tensor,
+    w: Tensor,
     offset: Any,
     bias: Tensor | None = None,
-    mask: Any = None,
+    mask: object = None,
     *,
     dilations: Any = None,
     group: int = 1,
-    kernel_shape: Any = None,
+    kernel_shape: object = None,
     offset_group: int = 1,
     pads: Any = None,
     strides: Any = None,

@@ -32,7 +32,7 @@ class _Weights:
 
     def __init__(self, call: Call, w: object, scale: Tensor, zero: object, k: int) -> None:
         bits = quantization.signed(call, w)
-        matrix: Any = bits[k]
+        matrix: object = bits[k]
         if isinstance(bits, np.ndarray):
             matrix = call.constant(bits, ("direction", k), lambda array: np.ascontiguousarray(array[k]))
         self.columns = call.derive(
@@ -60,7 +60,7 @@ class _Weights:
 def dynamic_quantize_lstm(
     call: Call,
     x: Tensor,
-    w: Any,
+    w: Tensor,
     r: Any,
     b: Tensor | None,
     lengths: Tensor | None,
@@ -68,15 +68,15 @@ def dynamic_quantize_lstm(
     c: Tensor | None,
     p: Tensor | None,
     w_scale: Tensor,
-    w_zero: Any,
+    w_zero: object,
     r_scale: Tensor,
-    r_zero: Any,
+    r_zero: object,
     *,
     hidden_size: int | None = None,
     direction: str = "forward",
-    activations: Any = None,
-    activation_alpha: Any = None,
-    activation_beta: Any = None,
+    activations: object = None,
+    activation_alpha: object = None,
+    activation_beta: object = None,
     clip: float | None = None,
     input_forget: int = 0,
 ) -> tuple[Tensor, ...]:

@@ -101,7 +101,7 @@ def batch_normalization(
 @operator("BatchNormalization", until=6, keeps_layout=True)
 def batch_normalization_of_inference(
     call: Call,
-    x: Any,
+    x: object,
     scale: Tensor,
     bias: Tensor,
     mean: Tensor,
@@ -111,7 +111,7 @@ def batch_normalization_of_inference(
     momentum: float = 0.9,
     is_test: int = 0,
     spatial: int = 1,
-    consumed_inputs: Any = None,
+    consumed_inputs: object = None,
 ) -> Any:
     if not is_test and call.wants(1):
         raise call.fault("is_test=0 is not supported.")
@@ -119,7 +119,9 @@ def batch_normalization_of_inference(
 
 
 @operator("InstanceNormalization", since=6, keeps_layout=True)
-def instance_normalization(call: Call, x: Any, scale: Tensor, bias: Tensor, *, epsilon: float = 1e-5) -> ChannelsLast:
+def instance_normalization(
+    call: Call, x: ChannelsLast | Tensor, scale: Tensor, bias: Tensor, *, epsilon: float = 1e-5
+) -> ChannelsLast:
     x = laid(call, x)
     axes = tuple(range(1, x.ndim - 1))
     centred = x - reductions.mean(x, axis=axes, keepdims=True)

@@ -32,11 +32,11 @@ def _along(call: Call, x: Tensor, part: Tensor, axis: int, block: int) -> Tensor
     return shapes.slice_axis(repeat(part, block, axis=axis), axis, 0, x.shape[axis])
 
 
-def _limits(dtype: Any) -> tuple[int, int]:
+def _limits(dtype: np.dtype[Any]) -> tuple[int, int]:
     return dtypes.limits(dtype)
 
 
-def quantized(x: Tensor, scale: Tensor, zero: Tensor | None, dtype: Any, saturate: bool = True) -> Tensor:
+def quantized(x: Tensor, scale: Tensor, zero: Tensor | None, dtype: np.dtype[Any], saturate: bool = True) -> Tensor:
     if dtypes.is_float(dtypes.wide_dtype(dtype)):
         wide = ew.divide(x, scale)
         if zero is not None:
@@ -133,7 +133,7 @@ def signed(call: Call, value: Any) -> Any:
     return ew.astype(ew.bitwise_xor(value, np.uint8(128)), dtypes.int8)
 
 
-def origin(call: Call, zero: Any, of: Any) -> Tensor | None:
+def origin(call: Call, zero: object, of: Any) -> Tensor | None:
     """The zero point of bytes as ``signed`` has them; None for 0."""
     moved = of.dtype == dtypes.uint8
     if _is_zero(zero) and not moved:
@@ -205,7 +205,7 @@ def convolution_of_bytes(
     x: Any,
     w: Any,
     zero_x: Any,
-    zero_w: Any,
+    zero_w: object,
     auto_pad: str,
     dilations: Any,
     group: int,

@@ -6,19 +6,19 @@ from typing import Any
 
 from hybridflow.array import elementwise as ew, random
 from hybridflow.core.tensor import Tensor
-from hybridflow.core.type_aliases import DTypeLike
+from hybridflow.core.type_aliases import DTypeLike, ShapeLike
 from hybridflow.onnx.library import dtype_of
 from hybridflow.onnx.operators import operator
 from hybridflow.onnx.running import Call
 
 
-def _uniform(seed: float | None, shape: Any, low: float, high: float, dtype: DTypeLike) -> Tensor:
+def _uniform(seed: float | None, shape: ShapeLike, low: float, high: float, dtype: DTypeLike) -> Tensor:
     if seed is None:
         return random.uniform(shape, low, high, dtype=dtype)
     return random.stateless_uniform(shape, (int(seed), 0), low, high, dtype=dtype)
 
 
-def _normal(seed: float | None, shape: Any, mean: float, scale: float, dtype: DTypeLike) -> Tensor:
+def _normal(seed: float | None, shape: ShapeLike, mean: float, scale: float, dtype: DTypeLike) -> Tensor:
     if seed is None:
         return random.normal(shape, mean, scale, dtype=dtype)
     return random.stateless_normal(shape, (int(seed), 0), mean, scale, dtype=dtype)
@@ -52,7 +52,7 @@ def normal_like(
     return _normal(seed, x.shape, mean, scale, x.dtype if dtype is None else dtype_of(dtype))
 
 
-def dropped(call: Call, x: Tensor, ratio: Any, seed: Any) -> Any:
+def dropped(call: Call, x: Tensor, ratio: object, seed: Any) -> Any:
     """Dropout while a model is trained."""
     rate = 0.5 if ratio is None else float(call.numbers(ratio).reshape(()))
     if rate == 0:

@@ -13,7 +13,7 @@ from hybridflow.array.linalg import matmul
 from hybridflow.compiler.ir import dtypes
 from hybridflow.control.scan import scan
 from hybridflow.core.tensor import Tensor
-from hybridflow.core.type_aliases import DTypeLike
+from hybridflow.core.type_aliases import ArrayLike, DTypeLike
 from hybridflow.eager.operands import expand
 from hybridflow.nn import functional
 from hybridflow.onnx.meanings import elementwise
@@ -59,7 +59,7 @@ def _activations(
     return [functions[k * count : (k + 1) * count] for k in range(directions)]
 
 
-def _applied(function: Callable[..., Any], alpha: float, beta: float, x: Any) -> Any:
+def _applied(function: Callable[..., Any], alpha: float, beta: float, x: object) -> Any:
     return function(x, alpha, beta)
 
 
@@ -158,9 +158,9 @@ class Settings(NamedTuple):
     """The attributes that say how sequences are gone through."""
 
     direction: str
-    activations: Any
-    alphas: Any
-    betas: Any
+    activations: object
+    alphas: object
+    betas: object
     clip: float | None
     layout: int
 
@@ -198,7 +198,13 @@ def lstm_of(
         peep = None if p is None else [p[k, j * units : (j + 1) * units] for j in range(3)]
 
         def step(
-            state: Any, row: Any, of_hidden: Any = of_hidden, f: Any = f, g: Any = g, last: Any = last, peep: Any = peep
+            state: Any,
+            row: Any,
+            of_hidden: Any = of_hidden,
+            f: Callable[..., Any] = f,
+            g: Any = g,
+            last: Any = last,
+            peep: Any = peep,
         ) -> Any:
             hidden, cell = state
             i, o, forget, new = _gates(row + of_hidden(hidden), units, 4)
@@ -220,7 +226,7 @@ def lstm_of(
 def lstm(
     call: Call,
     x: Tensor,
-    w: Any,
+    w: Tensor,
     r: Any,
     b: Tensor | None = None,
     lengths: Tensor | None = None,
@@ -230,9 +236,9 @@ def lstm(
     *,
     hidden_size: int | None = None,
     direction: str = "forward",
-    activations: Any = None,
-    activation_alpha: Any = None,
-    activation_beta: Any = None,
+    activations: object = None,
+    activation_alpha: object = None,
+    activation_beta: object = None,
     clip: float | None = None,
     input_forget: int = 0,
     layout: int = 0,
@@ -300,7 +306,7 @@ def gru(
 def rnn(
     call: Call,
     x: Tensor,
-    w: Any,
+    w: Tensor,
     r: Any,
     b: Tensor | None = None,
     lengths: Tensor | None = None,
@@ -308,9 +314,9 @@ def rnn(
     *,
     hidden_size: int | None = None,
     direction: str = "forward",
-    activations: Any = None,
-    activation_alpha: Any = None,
-    activation_beta: Any = None,
+    activations: object = None,
+    activation_alpha: object = None,
+    activation_beta: object = None,
     clip: float | None = None,
     layout: int = 0,
 ) -> tuple[Tensor, ...]:
@@ -324,7 +330,7 @@ def rnn(
         weight, recurrent = _weight(call, w, k), _weight(call, r, k)
         bias = None if b is None else b[k, :units] + b[k, units:]
 
-        def step(state: Any, row: Any, recurrent: Any = recurrent, f: Any = f) -> Any:
+        def step(state: Any, row: Any, recurrent: ArrayLike = recurrent, f: Callable[..., object] = f) -> Any:
             return (f(row + matmul(state[0], recurrent)),)
 
         inputs = _plus(_product(weight), bias)

@@ -35,7 +35,7 @@ def _extreme(function: Callable[..., Tensor], sign: int) -> Fold:
         if not _is_empty(x, axes):
             return function(x, axis=axes, keepdims=keep)
         if dtypes.is_float(x.dtype):
-            least: Any = -np.inf * sign
+            least: object = -np.inf * sign
         elif dtypes.is_bool(x.dtype):
             least = sign < 0
         else:
@@ -100,7 +100,7 @@ def _enter(name: str, fold: Fold, since: int) -> None:
     """Axes were attributes before they were operands."""
 
     def by_operand(
-        call: Call, x: Tensor | ChannelsLast, axes: Any = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0
+        call: Call, x: Tensor | ChannelsLast, axes: object = None, *, keepdims: int = 1, noop_with_empty_axes: int = 0
     ) -> Tensor:
         return folded(call, fold, x, None if axes is None else call.extents(axes), keepdims, noop_with_empty_axes)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import operator as numbers
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -102,7 +103,7 @@ class Sampler:
 
 
 def _resampled(
-    x: Tensor, axis: int, count: Any, scale: float | None, sampler: Sampler, window: Any, fill: float
+    x: Tensor, axis: int, count: SupportsIndex, scale: float | None, sampler: Sampler, window: Any, fill: float
 ) -> Tensor:
     extent: Any = x.shape[axis]
     repeats = None if scale is None else sampler.repeats(scale)
@@ -172,7 +173,7 @@ def _scaled(extent: Any, scale: float) -> Any:
     return math.floor(extent * scale)
 
 
-def _floats(call: Call, value: Any) -> list[float] | None:
+def _floats(call: Call, value: object) -> list[float] | None:
     if value is None:
         return None
     floats = [float(n) for n in call.numbers(value).reshape(-1)]
@@ -183,12 +184,12 @@ def _floats(call: Call, value: Any) -> list[float] | None:
 def resize(
     call: Call,
     x: Any,
-    roi: Any = None,
-    scales: Any = None,
-    sizes: Any = None,
+    roi: object = None,
+    scales: object = None,
+    sizes: object = None,
     *,
     antialias: int = 0,
-    axes: Any = None,
+    axes: Iterable[Any] | None = None,
     coordinate_transformation_mode: str = "half_pixel",
     cubic_coeff_a: float = -0.75,
     exclude_outside: int = 0,
@@ -220,12 +221,12 @@ def resize(
 
 @operator("Upsample", since=9, until=9, raw=(1,), keeps_layout=True)
 @operator("Resize", since=10, until=10, raw=(1,), keeps_layout=True)
-def resize_by_scales(call: Call, x: Any, scales: Any, *, mode: str = "nearest") -> Any:
+def resize_by_scales(call: Call, x: Tensor, scales: Any, *, mode: str = "nearest") -> Any:
     sampler = Sampler(mode, "asymmetric", "floor", -0.75, 0, 0)
     return resized(call, x, _floats(call, scales), None, list(range(x.ndim)), sampler, None)
 
 
 @operator("Upsample", since=7, until=7, keeps_layout=True)
-def upsample_by_attribute(call: Call, x: Any, *, scales: Any, mode: str = "nearest") -> Any:
+def upsample_by_attribute(call: Call, x: Any, *, scales: Iterable[Any], mode: str = "nearest") -> Any:
     sampler = Sampler(mode, "asymmetric", "floor", -0.75, 0, 0)
     return resized(call, x, [float(s) for s in scales], None, list(range(x.ndim)), sampler, None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,11 +11,15 @@ from hybridflow.onnx.meanings.shapes import axis_of
 from hybridflow.onnx.operators import operator
 from hybridflow.onnx.running import Call
 
+if TYPE_CHECKING:
+    from hybridflow.core.tensor import Tensor
+
+
 _MANY = range(1024)
 
 
 @operator("SequenceConstruct", raw=_MANY)
-def construct(call: Call, *values: Any) -> list[Any]:
+def construct(call: Call, *values: object) -> list[Any]:
     return list(values)
 
 
@@ -63,7 +67,7 @@ def concat(call: Call, sequence: list[Any], *, axis: int, new_axis: int = 0) -> 
 
 
 @operator("SplitToSequence", raw=(1,))
-def split(call: Call, x: Any, sizes: Any = None, *, axis: int = 0, keepdims: int = 1) -> list[Any]:
+def split(call: Call, x: Tensor, sizes: object = None, *, axis: int = 0, keepdims: int = 1) -> list[Any]:
     axis = axis_of(call, axis, x.ndim)
     extent = x.shape[axis]
     if sizes is None:
@@ -82,7 +86,7 @@ def split(call: Call, x: Any, sizes: Any = None, *, axis: int = 0, keepdims: int
 
 
 @operator("Optional", raw=(0,))
-def optional(call: Call, value: Any = None, *, type: Any = None) -> Any:
+def optional(call: Call, value: object = None, *, type: object = None) -> Any:
     return value
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,15 +59,15 @@ def shape(call: Call, x: Any, *, start: int = 0, end: int | None = None) -> np.n
 
 
 @operator("Size", keeps_layout=True)
-def size(call: Call, x: Any) -> np.ndarray:
-    total: Any = 1
+def size(call: Call, x: Tensor) -> np.ndarray:
+    total: object = 1
     for extent in x.shape:
         total = total * extent
     return extents([total]).reshape(())
 
 
 @operator("Reshape", since=5, raw=(1,))
-def reshape(call: Call, x: Tensor, shape: Any, *, allowzero: int = 0) -> Tensor:
+def reshape(call: Call, x: Tensor, shape: object, *, allowzero: int = 0) -> Tensor:
     wanted = call.extents(shape)
     if not allowzero:
         wanted = [x.shape[k] if type(n) is int and n == 0 else n for k, n in enumerate(wanted)]
@@ -187,7 +188,7 @@ def split(call: Call, x: object, sizes: object = None, *, axis: int = 0, num_out
 
 
 @operator("Split", since=2, until=11, keeps_layout=True)
-def split_by_attribute(call: Call, x: Any, *, axis: int = 0, split: Any = None) -> Any:
+def split_by_attribute(call: Call, x: Tensor, *, axis: int = 0, split: Any = None) -> Any:
     return parts_of(call, x, split, None, axis)
 
 
@@ -213,12 +214,14 @@ def slice_(
 
 
 @operator("Slice", until=1, keeps_layout=True)
-def slice_by_attributes(call: Call, x: Any, *, starts: Any, ends: Any, axes: Any = None) -> Any:
+def slice_by_attributes(
+    call: Call, x: ChannelsLast | Tensor, *, starts: Any, ends: Iterable[int | Dim], axes: Any = None
+) -> Any:
     return sliced(call, x, starts, ends, axes, None)
 
 
 @operator("Expand", since=8, raw=(1,))
-def expand(call: Call, x: Tensor, shape: Any) -> Tensor:
+def expand(call: Call, x: Tensor, shape: object) -> Tensor:
     wanted = shapes.broadcast_shapes(tuple(x.shape), tuple(call.extents(shape)))
     call.check_size(wanted)
     return expand_to(x, wanted)
@@ -232,7 +235,7 @@ def tile(call: Call, x: Tensor, repeats: object) -> Tensor:
 
 
 @operator("ConstantOfShape", since=9, raw=(0,))
-def constant_of_shape(call: Call, shape: Any, *, value: Any = None) -> Tensor:
+def constant_of_shape(call: Call, shape: object, *, value: Any = None) -> Tensor:
     wanted = call.extents(shape)
     call.check_size(wanted)
     value = np.zeros(1, np.float32) if value is None else value
@@ -240,7 +243,7 @@ def constant_of_shape(call: Call, shape: Any, *, value: Any = None) -> Tensor:
 
 
 @operator("Range", since=11, raw=(0, 1, 2))
-def range_(call: Call, start: Any, limit: Any, delta: Any) -> Tensor:
+def range_(call: Call, start: Any, limit: object, delta: object) -> Tensor:
     dtype = dtypes.int64 if start.dtype.kind == "O" else start.dtype
     values: list[Any] = [call.numbers(part).reshape(())[()] for part in (start, limit, delta)]
     first, last, step = values

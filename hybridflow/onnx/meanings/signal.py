@@ -42,7 +42,9 @@ def transformed(call: Call, x: Tensor, length: Any, axis: int, inverse: int, one
 
 
 @operator("DFT", since=20, raw=(1, 2))
-def dft(call: Call, x: Tensor, length: Any = None, axis: Any = None, *, inverse: int = 0, onesided: int = 0) -> Tensor:
+def dft(
+    call: Call, x: Tensor, length: object = None, axis: object = None, *, inverse: int = 0, onesided: int = 0
+) -> Tensor:
     place = -2 if axis is None else call.extents(axis)[0]
     return transformed(call, x, None if length is None else call.extents(length)[0], place, inverse, onesided)
 

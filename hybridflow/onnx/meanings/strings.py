@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -54,12 +54,12 @@ _CASES: dict[str, Callable[[str], str]] = {"LOWER": str.lower, "UPPER": str.uppe
 @operator("StringNormalizer", since=10, raw=(0,))
 def normalize(
     call: Call,
-    x: Any,
+    x: object,
     *,
     case_change_action: str = "NONE",
     is_case_sensitive: int = 0,
     locale: str = "",
-    stopwords: Any = None,
+    stopwords: Iterable[Any] | None = None,
 ) -> np.ndarray:
     array = text(call, x)
     if array.ndim > 2 or (array.ndim == 2 and array.shape[0] != 1):
@@ -83,20 +83,20 @@ def _list_attribute(attributes: dict[str, Any], name: str) -> Any:
 @operator("LabelEncoder", domain=ML, since=2, raw=(0,))
 def label_encoder(
     call: Call,
-    x: Any,
+    x: object,
     *,
     default_float: float = -0.0,
     default_int64: int = -1,
     default_string: str = "_Unused",
     default_tensor: Any = None,
-    keys_floats: Any = None,
-    keys_int64s: Any = None,
-    keys_strings: Any = None,
-    keys_tensor: Any = None,
-    values_floats: Any = None,
-    values_int64s: Any = None,
-    values_strings: Any = None,
-    values_tensor: Any = None,
+    keys_floats: object = None,
+    keys_int64s: object = None,
+    keys_strings: object = None,
+    keys_tensor: object = None,
+    values_floats: object = None,
+    values_int64s: object = None,
+    values_strings: object = None,
+    values_tensor: object = None,
 ) -> Any:
     """Values by keys; the default where there is none."""
     keys, values = _list_attribute(call.node.attributes, "keys"), _list_attribute(call.node.attributes, "values")

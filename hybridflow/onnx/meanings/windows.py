@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,13 +55,13 @@ def _cropped(x: Tensor, pairs: list[tuple[Any, Any]]) -> tuple[Tensor, list[tupl
 def conv(
     call: Call,
     x: Tensor | ChannelsLast,
-    w: Any,
+    w: Tensor,
     bias: Tensor | None = None,
     *,
     auto_pad: str = "NOTSET",
     dilations: Any = None,
     group: int = 1,
-    kernel_shape: Any = None,
+    kernel_shape: object = None,
     pads: Any = None,
     strides: Any = None,
 ) -> ChannelsLast:
@@ -77,14 +78,14 @@ def conv(
 @operator("ConvTranspose", raw=(1,), keeps_layout=True)
 def conv_transpose(
     call: Call,
-    x: Any,
-    w: Any,
+    x: ChannelsLast | Tensor,
+    w: Tensor,
     bias: Tensor | None = None,
     *,
     auto_pad: str = "NOTSET",
     dilations: Any = None,
     group: int = 1,
-    kernel_shape: Any = None,
+    kernel_shape: object = None,
     output_padding: Any = None,
     output_shape: Any = None,
     pads: Any = None,
@@ -169,7 +170,7 @@ def pool_geometry(
     empty: list[int] = []
     for axis, (n, k, s, d) in enumerate(zip(extents, size, step, dilation)):
         before, after = pairs[axis]
-        extra: Any = 0
+        extra: object = 0
         rest = n + before + after - ((k - 1) * d + 1)
         if not holds(rest):
             if not holds(rest + 2 * s - 1):
@@ -257,9 +258,9 @@ def _with_places(
 @operator("AveragePool", keeps_layout=True)
 def average_pool(
     call: Call,
-    x: Any,
+    x: Tensor,
     *,
-    kernel_shape: Any,
+    kernel_shape: Sequence[int],
     auto_pad: str = "NOTSET",
     ceil_mode: int = 0,
     count_include_pad: int = 0,
@@ -316,24 +317,24 @@ def lp_pool(
     return ChannelsLast(pooling.without_empty(ew.pow(total, 1.0 / p)))
 
 
-def _inner(x: Any) -> tuple[int, ...]:
+def _inner(x: Tensor) -> tuple[int, ...]:
     return tuple(range(1, x.ndim - 1))
 
 
 @operator("GlobalAveragePool", keeps_layout=True)
-def global_average_pool(call: Call, x: Any) -> ChannelsLast:
+def global_average_pool(call: Call, x: ChannelsLast | Tensor) -> ChannelsLast:
     x = laid(call, x)
     return ChannelsLast(reductions.mean(x, axis=_inner(x), keepdims=True))
 
 
 @operator("GlobalMaxPool", keeps_layout=True)
-def global_max_pool(call: Call, x: Any) -> ChannelsLast:
+def global_max_pool(call: Call, x: ChannelsLast | Tensor) -> ChannelsLast:
     x = laid(call, x)
     return ChannelsLast(reductions.max(x, axis=_inner(x), keepdims=True))
 
 
 @operator("GlobalLpPool", since=2, keeps_layout=True)
-def global_lp_pool(call: Call, x: Any, *, p: int = 2) -> ChannelsLast:
+def global_lp_pool(call: Call, x: ChannelsLast | Tensor, *, p: int = 2) -> ChannelsLast:
     x = laid(call, x)
     total = reductions.sum(ew.pow(ew.abs(x), float(p)), axis=_inner(x), keepdims=True)
     return ChannelsLast(ew.pow(total, 1.0 / p))
@@ -371,7 +372,7 @@ def max_unpool(
 
 @operator("LRN", keeps_layout=True)
 def local_response_normalization(
-    call: Call, x: Any, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0
+    call: Call, x: ChannelsLast | Tensor, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0
 ) -> ChannelsLast:
     x = laid(call, x)
     before = (size - 1) // 2

@@ -9,7 +9,7 @@ from hybridflow.compat.export import Operand, export, tf_export
 
 
 @tf_export("keras.activations.elu", "keras.backend.elu", "keras.ops.elu")
-def elu(x: Operand, alpha: Any = 1.0, name: str | None = None) -> Any:
+def elu(x: Operand, alpha: float = 1.0, name: str | None = None) -> Any:
     """Exponential linear unit (ELU): ``x`` where positive, ``alpha * (exp(x) - 1)`` elsewhere."""
     return hf.nn.elu(x, alpha=alpha)
 
@@ -34,7 +34,7 @@ def hard_silu(x: Operand, name: str | None = None) -> Any:
 
 
 @tf_export("keras.activations.leaky_relu")
-def leaky_relu(x: Operand, negative_slope: Any = 0.2, name: str | None = None) -> Any:
+def leaky_relu(x: Operand, negative_slope: float = 0.2, name: str | None = None) -> Any:
     """Leaky ReLU: ``x`` where positive, ``alpha * x`` elsewhere."""
     return hf.nn.leaky_relu(x, alpha=negative_slope)
 

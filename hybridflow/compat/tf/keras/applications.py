@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hybridflow as hf
 from hybridflow.compat.export import export, tf_export
+
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike
 
 
 @tf_export(
@@ -14,7 +17,7 @@ from hybridflow.compat.export import export, tf_export
     "keras.applications.vgg16.preprocess_input",
     "keras.applications.vgg19.preprocess_input",
 )
-def preprocess_input(x: Any, data_format: Any = None, mode: Any = "caffe", name: str | None = None) -> Any:
+def preprocess_input(x: ArrayLike, data_format: str | None = None, mode: str = "caffe", name: str | None = None) -> Any:
     """Scale pictures with values from 0 to 255 as a network's weights were trained."""
     return hf.applications.preprocess_input(x=x, data_format=data_format, mode=mode)
 
@@ -26,13 +29,17 @@ def preprocess_input(x: Any, data_format: Any = None, mode: Any = "caffe", name:
     "keras.applications.inception_v3.preprocess_input",
     "keras.applications.xception.preprocess_input",
 )
-def resnet_v2_preprocess_input(x: Any, data_format: Any = None, mode: Any = "tf", name: str | None = None) -> Any:
+def resnet_v2_preprocess_input(
+    x: ArrayLike, data_format: str | None = None, mode: str = "tf", name: str | None = None
+) -> Any:
     """Scale pictures with values from 0 to 255 as a network's weights were trained."""
     return hf.applications.preprocess_input(x=x, data_format=data_format, mode=mode)
 
 
 @tf_export("keras.applications.densenet.preprocess_input")
-def densenet_preprocess_input(x: Any, data_format: Any = None, mode: Any = "torch", name: str | None = None) -> Any:
+def densenet_preprocess_input(
+    x: ArrayLike, data_format: str | None = None, mode: str = "torch", name: str | None = None
+) -> Any:
     """Scale pictures with values from 0 to 255 as a network's weights were trained."""
     return hf.applications.preprocess_input(x=x, data_format=data_format, mode=mode)
 

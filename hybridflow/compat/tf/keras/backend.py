@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import hybridflow as hf
 from hybridflow.compat.adapters import arrays, control, draws, models, values
-from hybridflow.compat.export import Operand, tf_export
+from hybridflow.compat.export import Operand, TensorLike, tf_export
 from hybridflow.compat.tf import math as maths, nn as network
 from hybridflow.compiler.ir import dtypes
 
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike, AxisLike, DTypeLike
+
 
 @tf_export("keras.backend.arange", "keras.ops.arange")
-def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None, name: str | None = None) -> Any:
+def arange(start: Any, stop: Any = None, step: ArrayLike = 1, dtype: Any = None, name: str | None = None) -> Any:
     """``tf.range``: int32 for Python's ints. In a traced function bounds may be tensors, for a ``for`` statement."""
     return arrays.range(start=start, limit=stop, delta=step, dtype=dtype)
 
@@ -24,14 +28,14 @@ def argmin(x: Operand, axis: Any = -1, name: str | None = None) -> Any:
 
 
 @tf_export("keras.backend.bias_add")
-def bias_add(x: Any, bias: Any, data_format: Any = None, name: str | None = None) -> Any:
+def bias_add(x: TensorLike, bias: Any, data_format: str | None = None, name: str | None = None) -> Any:
     """``tf.nn.bias_add``."""
     return network.bias_add(value=x, bias=bias, data_format=data_format)
 
 
 @tf_export("keras.backend.categorical_crossentropy")
 def categorical_crossentropy(
-    target: Any, output: Any, from_logits: bool = False, axis: Any = -1, name: str | None = None
+    target: TensorLike, output: TensorLike, from_logits: bool = False, axis: Any = -1, name: str | None = None
 ) -> Any:
     """``tf.keras.losses.categorical_crossentropy``: the loss of each sample."""
     return models.categorical_crossentropy(y_true=target, y_pred=output, from_logits=from_logits, axis=axis)
@@ -39,7 +43,7 @@ def categorical_crossentropy(
 
 @tf_export("keras.backend.sparse_categorical_crossentropy", "keras.ops.sparse_categorical_crossentropy")
 def sparse_categorical_crossentropy(
-    target: Any, output: Any, from_logits: bool = False, name: str | None = None
+    target: TensorLike, output: TensorLike, from_logits: bool = False, name: str | None = None
 ) -> Any:
     """``tf.keras.losses.sparse_categorical_crossentropy``: the loss of each sample."""
     return models.sparse_categorical_crossentropy(y_true=target, y_pred=output, from_logits=from_logits)
@@ -58,72 +62,72 @@ def cumsum(x: Any, axis: Any = 0, name: str | None = None) -> Any:
 
 
 @tf_export("keras.backend.dropout")
-def dropout(x: Any, level: Any, noise_shape: Any = None, seed: Any = None, name: str | None = None) -> Any:
+def dropout(x: Any, level: float, noise_shape: Any = None, seed: Any = None, name: str | None = None) -> Any:
     """``tf.nn.dropout``: drops whenever it is called."""
     return network.dropout(x=x, rate=level, noise_shape=noise_shape, seed=seed)
 
 
 @tf_export("keras.backend.eye")
-def eye(size: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Any:
+def eye(size: int, dtype: Any = dtypes.float32, name: str | None = None) -> Any:
     """``tf.eye``."""
     return arrays.eye(num_rows=size, dtype=dtype)
 
 
 @tf_export("keras.backend.foldl")
-def foldl(fn: Any, elems: Any, initializer: Any = None, name: str | None = None) -> Any:
+def foldl(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None, name: str | None = None) -> Any:
     """``tf.foldl``."""
     return control.foldl(fn=fn, elems=elems, initializer=initializer)
 
 
 @tf_export("keras.backend.foldr")
-def foldr(fn: Any, elems: Any, initializer: Any = None, name: str | None = None) -> Any:
+def foldr(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None, name: str | None = None) -> Any:
     """``tf.foldr``."""
     return control.foldr(fn=fn, elems=elems, initializer=initializer)
 
 
 @tf_export("keras.backend.gather")
-def gather(reference: Any, indices: Any, name: str | None = None) -> Any:
+def gather(reference: ArrayLike, indices: TensorLike, name: str | None = None) -> Any:
     """``tf.gather``: along ``batch_dims`` unless an axis is given."""
     return arrays.gather(params=reference, indices=indices)
 
 
 @tf_export("keras.backend.in_top_k")
-def in_top_k(predictions: Any, targets: Any, k: Any, name: str | None = None) -> Any:
+def in_top_k(predictions: Any, targets: Any, k: int, name: str | None = None) -> Any:
     """``tf.math.in_top_k``: whether fewer than ``k`` predictions are above the target's."""
     return maths.in_top_k(predictions=predictions, targets=targets, k=k)
 
 
 @tf_export("keras.backend.l2_normalize")
-def l2_normalize(x: Any, axis: Any = None, name: str | None = None) -> Any:
+def l2_normalize(x: TensorLike, axis: object = None, name: str | None = None) -> Any:
     """``tf.math.l2_normalize``: over all axes unless some are given."""
     return maths.l2_normalize(x=x, axis=axis)
 
 
 @tf_export("keras.backend.map_fn")
-def map_fn(fn: Any, elems: Any, name: str | None = None) -> Any:
+def map_fn(fn: Callable[[Any], Any], elems: Any, name: str | None = None) -> Any:
     """``tf.map_fn``; the dtype of what the function returns is checked where one is given."""
     return control.map_fn(fn=fn, elems=elems)
 
 
 @tf_export("keras.backend.permute_dimensions")
-def permute_dimensions(x: Any, pattern: Any = None, name: str | None = None) -> Any:
+def permute_dimensions(x: TensorLike, pattern: object = None, name: str | None = None) -> Any:
     """``tf.transpose``."""
     return arrays.transpose(a=x, perm=pattern)
 
 
 @tf_export("keras.backend.prod", "keras.ops.prod")
-def prod(x: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+def prod(x: TensorLike, axis: object = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.reduce_prod``: in the operand's dtype."""
     return maths.reduce_prod(input_tensor=x, axis=axis, keepdims=keepdims)
 
 
 @tf_export("keras.backend.random_normal")
 def random_normal(
-    shape: Any,
-    mean: Any = 0.0,
-    stddev: Any = 1.0,
-    dtype: Any = dtypes.float32,
-    seed: Any = None,
+    shape: object,
+    mean: TensorLike = 0.0,
+    stddev: TensorLike = 1.0,
+    dtype: DTypeLike = dtypes.float32,
+    seed: object = None,
     name: str | None = None,
 ) -> Any:
     """``tf.random.normal``."""
@@ -133,8 +137,8 @@ def random_normal(
 @tf_export("keras.backend.random_uniform")
 def random_uniform(
     shape: Any,
-    minval: Any = 0.0,
-    maxval: Any = 1.0,
+    minval: TensorLike = 0.0,
+    maxval: TensorLike = 1.0,
     dtype: Any = dtypes.float32,
     seed: Any = None,
     name: str | None = None,
@@ -145,11 +149,11 @@ def random_uniform(
 
 @tf_export("keras.backend.truncated_normal")
 def truncated_normal(
-    shape: Any,
+    shape: object,
     mean: Any = 0.0,
-    stddev: Any = 1.0,
-    dtype: Any = dtypes.float32,
-    seed: Any = None,
+    stddev: TensorLike = 1.0,
+    dtype: DTypeLike = dtypes.float32,
+    seed: object = None,
     name: str | None = None,
 ) -> Any:
     """``tf.random.truncated_normal``."""
@@ -157,14 +161,19 @@ def truncated_normal(
 
 
 @tf_export("keras.backend.tile")
-def tile(x: Any, n: Any, name: str | None = None) -> Any:
+def tile(x: Any, n: object, name: str | None = None) -> Any:
     """``tf.tile``."""
     return arrays.tile(input=x, multiples=n)
 
 
 @tf_export("keras.backend.conv2d")
 def conv2d(
-    x: Any, kernel: Any, strides: Any = 1, padding: Any = "VALID", data_format: Any = None, name: str | None = None
+    x: Any,
+    kernel: object,
+    strides: object = 1,
+    padding: object = "VALID",
+    data_format: object = None,
+    name: str | None = None,
 ) -> Any:
     """``tf.nn.conv2d``."""
     return network.conv2d(input=x, filters=kernel, strides=strides, padding=padding, data_format=data_format)
@@ -172,14 +181,21 @@ def conv2d(
 
 @tf_export("keras.backend.conv1d")
 def conv1d(
-    x: Any, kernel: Any, strides: Any = 1, padding: Any = "VALID", data_format: Any = None, name: str | None = None
+    x: TensorLike,
+    kernel: Any,
+    strides: Any = 1,
+    padding: Any = "VALID",
+    data_format: str | None = None,
+    name: str | None = None,
 ) -> Any:
     """``tf.nn.conv1d``."""
     return network.conv1d(input=x, filters=kernel, stride=strides, padding=padding, data_format=data_format)
 
 
 @tf_export("keras.backend.binary_crossentropy", "keras.ops.binary_crossentropy")
-def binary_crossentropy(target: Any, output: Any, from_logits: bool = False, name: str | None = None) -> Any:
+def binary_crossentropy(
+    target: TensorLike, output: TensorLike, from_logits: bool = False, name: str | None = None
+) -> Any:
     """``tf.keras.losses.binary_crossentropy``: the loss of each sample."""
     return models.binary_crossentropy(y_true=target, y_pred=output, from_logits=from_logits)
 
@@ -204,26 +220,26 @@ def dot(x: Operand, y: Operand, name: str | None = None) -> Any:
 
 
 @tf_export("keras.backend.expand_dims")
-def expand_dims(x: Operand, axis: Any = -1, name: str | None = None) -> Any:
+def expand_dims(x: Operand, axis: AxisLike = -1, name: str | None = None) -> Any:
     """Insert axes: ``x`` with axes of extent 1 inserted, so that they stand at ``axis`` (an int or several) of the
     result."""
     return hf.expand_dims(x, axis=axis)
 
 
 @tf_export("keras.backend.max", "keras.ops.amax", "keras.ops.max")
-def max(x: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+def max(x: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.reduce_max``: of no elements it is the least value of the dtype."""
     return maths.reduce_max(input_tensor=x, axis=axis, keepdims=keepdims)
 
 
 @tf_export("keras.backend.min", "keras.ops.amin", "keras.ops.min")
-def min(x: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+def min(x: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.reduce_min``: of no elements it is the greatest value of the dtype."""
     return maths.reduce_min(input_tensor=x, axis=axis, keepdims=keepdims)
 
 
 @tf_export("keras.backend.one_hot")
-def one_hot(indices: Any, num_classes: Any, name: str | None = None) -> Any:
+def one_hot(indices: Any, num_classes: SupportsIndex, name: str | None = None) -> Any:
     """``tf.one_hot``."""
     return arrays.one_hot(indices=indices, depth=num_classes)
 
@@ -235,7 +251,7 @@ def pow(x: Operand, a: Operand, name: str | None = None) -> Any:
 
 
 @tf_export("keras.backend.reshape")
-def reshape(x: Any, shape: Any, name: str | None = None) -> Any:
+def reshape(x: Any, shape: object, name: str | None = None) -> Any:
     """``tf.reshape``."""
     return arrays.reshape(tensor=x, shape=shape)
 
@@ -259,7 +275,7 @@ def stack(x: Any, axis: Any = 0, name: str | None = None) -> Any:
 
 
 @tf_export("keras.backend.std", "keras.ops.std")
-def std(x: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+def std(x: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.math.reduce_std``."""
     return maths.reduce_std(input_tensor=x, axis=axis, keepdims=keepdims)
 
@@ -271,24 +287,24 @@ def stop_gradient(variables: Operand, name: str | None = None) -> Any:
 
 
 @tf_export("keras.backend.sum", "keras.ops.sum")
-def sum(x: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+def sum(x: TensorLike, axis: object = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.reduce_sum``: in the operand's dtype."""
     return maths.reduce_sum(input_tensor=x, axis=axis, keepdims=keepdims)
 
 
 @tf_export("keras.backend.transpose")
-def transpose(x: Any, name: str | None = None) -> Any:
+def transpose(x: TensorLike, name: str | None = None) -> Any:
     """``tf.transpose``."""
     return arrays.transpose(a=x)
 
 
 @tf_export("keras.backend.var", "keras.ops.var")
-def var(x: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+def var(x: TensorLike, axis: object = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.math.reduce_variance``."""
     return maths.reduce_variance(input_tensor=x, axis=axis, keepdims=keepdims)
 
 
 @tf_export("keras.backend.variable")
-def variable(value: Any, dtype: Any = None, name: str | None = None) -> Any:
+def variable(value: TensorLike, dtype: DTypeLike | None = None, name: str | None = None) -> Any:
     """Mutable state that functions read and assign. Its shape and dtype never change."""
     return hf.Variable(value, dtype=dtype)

@@ -5,16 +5,20 @@ from __future__ import annotations
 import builtins
 import functools
 import math
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import hybridflow as hf
 from hybridflow.compat.adapters import arrays, control, models, values
 from hybridflow.compat.adapters.values import array_of, axes, count_up_to, operand, operands
-from hybridflow.compat.export import Operand, export, tf_export
+from hybridflow.compat.export import Operand, TensorLike, export, tf_export
 from hybridflow.compat.tf import image as pictures, linalg as linear, math as maths, nn as network
 from hybridflow.compiler.ir import dtypes
 from hybridflow.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike, AxisLike, DTypeLike
 
 
 @tf_export("keras.ops.shape")
@@ -41,7 +45,7 @@ def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
 
 
 @tf_export("keras.ops.unravel_index")
-def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
+def unravel_index(indices: TensorLike, shape: Any) -> tuple[Any, ...]:
     """``keras.ops.unravel_index``: a tensor for each axis."""
     places = operand(indices)
     size = math.prod(shape)
@@ -49,7 +53,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
 
 
 @tf_export("keras.ops.swapaxes")
-def swapaxes(x: Any, axis1: int, axis2: int) -> Any:
+def swapaxes(x: TensorLike, axis1: int, axis2: int) -> Any:
     """``keras.ops.swapaxes``."""
     value = operand(x)
     order = list(range(value.ndim))
@@ -66,7 +70,9 @@ def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None, so
 
 
 @tf_export("keras.ops.image.extract_patches")
-def extract_patches(image: Any, size: Any, strides: Any = None, dilation_rate: Any = 1, padding: str = "valid") -> Any:
+def extract_patches(
+    image: TensorLike, size: object, strides: object = None, dilation_rate: object = 1, padding: str = "valid"
+) -> Any:
     """``keras.ops.image.extract_patches``: next to each other without ``strides``."""
     size, rate = _pair(size), _pair(dilation_rate)
     step = size if strides is None else _pair(strides)
@@ -79,14 +85,16 @@ def _pair(value: Any) -> tuple[int, int]:
 
 
 @tf_export("keras.ops.ctc_loss")
-def ctc_loss(target: Any, output: Any, target_length: Any, output_length: Any, mask_index: int = 0) -> Any:
+def ctc_loss(
+    target: TensorLike, output: TensorLike, target_length: TensorLike, output_length: TensorLike, mask_index: int = 0
+) -> Any:
     """``keras.ops.ctc_loss``: logits are (batch, steps, classes)."""
     lengths = operand(target_length), operand(output_length)
     return hf.nn.ctc_loss(operand(target), operand(output), *lengths, logits_time_major=False, blank_index=mask_index)
 
 
 @tf_export("keras.ops.norm")
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+def norm(x: TensorLike, ord: object = None, axis: object = None, keepdims: bool = False) -> Any:
     """``keras.ops.norm``: of vectors or matrices, the Euclidean one without ``ord``."""
     value = operand(x)
     along = (0, 1) if axis is None and value.ndim == 2 and ord is not None else axis
@@ -94,34 +102,34 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
 
 
 @tf_export("keras.ops.dot", "keras.ops.vdot")
-def dot(x1: Any, x2: Any) -> Any:
+def dot(x1: TensorLike, x2: TensorLike) -> Any:
     """``keras.ops.dot``: over the last axis of one and the last but one of the other."""
     a, b = operands([x1, x2], [0, 1])
     return a * b if not a.ndim or not b.ndim else hf.tensordot(a, b, axes=[[a.ndim - 1], [builtins.max(b.ndim - 2, 0)]])
 
 
 @tf_export("keras.ops.allclose")
-def allclose(x1: Any, x2: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
+def allclose(x1: TensorLike, x2: TensorLike, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
     """``keras.ops.allclose``."""
     a, b = operands([x1, x2], [0, 1])
     return hf.all(hf.isclose(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan))
 
 
 @tf_export("keras.ops.append")
-def append(x1: Any, x2: Any, axis: int | None = None) -> Any:
+def append(x1: object, x2: object, axis: int | None = None) -> Any:
     """``keras.ops.append``."""
     a, b = operands([x1, x2], [0, 1])
     return hf.concat([hf.reshape(a, (-1,)), hf.reshape(b, (-1,))] if axis is None else [a, b], axis=axis or 0)
 
 
 @tf_export("keras.ops.associative_scan")
-def associative_scan(f: Any, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+def associative_scan(f: Callable[[Any, Any], Any], elems: object, reverse: bool = False, axis: int = 0) -> Any:
     """``keras.ops.associative_scan``."""
     return hf.associative_scan(f, elems, reverse=reverse, axis=axis)
 
 
 @tf_export("keras.ops.average")
-def average(x: Any, axis: Any = None, weights: Any = None) -> Any:
+def average(x: TensorLike, axis: object = None, weights: TensorLike | None = None) -> Any:
     """``keras.ops.average``."""
     value = operand(x)
     if weights is None:
@@ -135,8 +143,8 @@ def average(x: Any, axis: Any = None, weights: Any = None) -> Any:
 
 @tf_export("keras.ops.conv")
 def conv(
-    inputs: Any, kernel: Any, strides: Any = 1, padding: str = "valid", data_format: str | None = None,
-    dilation_rate: Any = 1,
+    inputs: TensorLike, kernel: object, strides: object = 1, padding: str = "valid", data_format: str | None = None,
+    dilation_rate: object = 1,
 ) -> Any:  # fmt: skip
     """``keras.ops.conv``."""
     layout = _layout(operand(inputs), data_format)
@@ -151,14 +159,18 @@ def _layout(inputs: Any, data_format: str | None) -> str:
     return f"NC{places}" if data_format == "channels_first" else f"N{places}C"
 
 
-def _pool(kind: str, inputs: Any, pool_size: Any, strides: Any, padding: str, data_format: str | None) -> Any:
+def _pool(kind: str, inputs: TensorLike, pool_size: Any, strides: Any, padding: str, data_format: str | None) -> Any:
     x, step = operand(inputs), pool_size if strides is None else strides
     return network.pool(x, pool_size, kind, step, padding.upper(), _layout(x, data_format))
 
 
 @tf_export("keras.ops.max_pool")
 def max_pool(
-    inputs: Any, pool_size: Any, strides: Any = None, padding: str = "valid", data_format: str | None = None
+    inputs: TensorLike,
+    pool_size: TensorLike,
+    strides: TensorLike | None = None,
+    padding: str = "valid",
+    data_format: str | None = None,
 ) -> Any:
     """``keras.ops.max_pool``."""
     return _pool("MAX", inputs, pool_size, strides, padding, data_format)
@@ -166,32 +178,36 @@ def max_pool(
 
 @tf_export("keras.ops.average_pool")
 def average_pool(
-    inputs: Any, pool_size: Any, strides: Any = None, padding: str = "valid", data_format: str | None = None
+    inputs: TensorLike,
+    pool_size: TensorLike,
+    strides: TensorLike | None = None,
+    padding: str = "valid",
+    data_format: str | None = None,
 ) -> Any:
     """``keras.ops.average_pool``."""
     return _pool("AVG", inputs, pool_size, strides, padding, data_format)
 
 
 @tf_export("keras.ops.deg2rad")
-def deg2rad(x: Any) -> Any:
+def deg2rad(x: TensorLike) -> Any:
     """``keras.ops.deg2rad``."""
     return operand(x) * (math.pi / 180)
 
 
 @tf_export("keras.ops.rad2deg")
-def rad2deg(x: Any) -> Any:
+def rad2deg(x: TensorLike) -> Any:
     """``keras.ops.rad2deg``."""
     return operand(x) * (180 / math.pi)
 
 
 @tf_export("keras.ops.diff")
-def diff(a: Any, n: int = 1, axis: int = -1) -> Any:
+def diff(a: TensorLike, n: int = 1, axis: int = -1) -> Any:
     """``keras.ops.diff``."""
     return hf.diff(operand(a), n=n, axis=axis)
 
 
 @tf_export("keras.ops.digitize")
-def digitize(x: Any, bins: Any) -> Any:
+def digitize(x: TensorLike, bins: TensorLike) -> Any:
     """``keras.ops.digitize``."""
     value = operand(x)
     value = value if dtypes.is_float(value.dtype) else hf.astype(value, dtypes.float64)  # edges may lie between ints
@@ -199,26 +215,26 @@ def digitize(x: Any, bins: Any) -> Any:
 
 
 @tf_export("keras.ops.fliplr")
-def fliplr(x: Any) -> Any:
+def fliplr(x: TensorLike) -> Any:
     """``keras.ops.fliplr``."""
     return hf.flip(operand(x), axis=1)
 
 
 @tf_export("keras.ops.flipud")
-def flipud(x: Any) -> Any:
+def flipud(x: TensorLike) -> Any:
     """``keras.ops.flipud``."""
     return hf.flip(operand(x), axis=0)
 
 
 @tf_export("keras.ops.fmax")
-def fmax(x1: Any, x2: Any) -> Any:
+def fmax(x1: TensorLike, x2: TensorLike) -> Any:
     """``keras.ops.fmax``: the other one where one is NaN."""
     a, b = operands([x1, x2], [0, 1])
     return hf.where(hf.isnan(a), b, hf.where(hf.isnan(b), a, hf.maximum(a, b)))
 
 
 @tf_export("keras.ops.fmin")
-def fmin(x1: Any, x2: Any) -> Any:
+def fmin(x1: TensorLike, x2: TensorLike) -> Any:
     """``keras.ops.fmin``: the other one where one is NaN."""
     a, b = operands([x1, x2], [0, 1])
     return hf.where(hf.isnan(a), b, hf.where(hf.isnan(b), a, hf.minimum(a, b)))
@@ -231,7 +247,7 @@ def get_item(x: Any, key: Any) -> Any:
 
 
 @tf_export("keras.ops.heaviside")
-def heaviside(x1: Any, x2: Any) -> Any:
+def heaviside(x1: TensorLike, x2: TensorLike) -> Any:
     """``keras.ops.heaviside``."""
     a, b = operands([x1, x2], [0, 1])
     kind = hf.result_type(a, b, dtypes.float32) if dtypes.is_integer(a.dtype) else a.dtype
@@ -239,27 +255,27 @@ def heaviside(x1: Any, x2: Any) -> Any:
 
 
 @tf_export("keras.ops.hstack")
-def hstack(xs: Any) -> Any:
+def hstack(xs: Iterable[Any]) -> Any:
     """``keras.ops.hstack``."""
     parts = [operand(x) for x in xs]
     return hf.concat(parts, axis=0 if parts[0].ndim == 1 else 1)
 
 
 @tf_export("keras.ops.vstack")
-def vstack(xs: Any) -> Any:
+def vstack(xs: Iterable[Any]) -> Any:
     """``keras.ops.vstack``."""
     return hf.concat([hf.expand_dims(x, axis=0) if x.ndim < 2 else x for x in builtins.map(operand, xs)], axis=0)
 
 
 @tf_export("keras.ops.inner")
-def inner(x1: Any, x2: Any) -> Any:
+def inner(x1: TensorLike, x2: TensorLike) -> Any:
     """``keras.ops.inner``: over the last axes."""
     a, b = operands([x1, x2], [0, 1])
     return a * b if not a.ndim or not b.ndim else hf.tensordot(a, b, axes=[[a.ndim - 1], [b.ndim - 1]])
 
 
 @tf_export("keras.ops.kron")
-def kron(x1: Any, x2: Any) -> Any:
+def kron(x1: TensorLike, x2: TensorLike) -> Any:
     """``keras.ops.kron``, of matrices."""
     a, b = operands([x1, x2], [0, 1])
     products = hf.einsum("ij,kl->ikjl", a, b)
@@ -267,26 +283,33 @@ def kron(x1: Any, x2: Any) -> Any:
 
 
 @tf_export("keras.ops.logspace")
-def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: float = 10, dtype: Any = None) -> Any:
+def logspace(
+    start: object, stop: object, num: int = 50, endpoint: bool = True, base: float = 10, dtype: DTypeLike | None = None
+) -> Any:
     """``keras.ops.logspace``."""
     return hf.exp(hf.linspace(start, stop, num, endpoint=endpoint, dtype=dtype) * math.log(base))
 
 
 @tf_export("keras.ops.median")
-def median(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def median(x: TensorLike, axis: AxisLike = None, keepdims: bool = False) -> Any:
     """``keras.ops.median``."""
     return hf.median(operand(x), axis, keepdims=keepdims)
 
 
 @tf_export("keras.ops.quantile")
-def quantile(x: Any, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False) -> Any:
+def quantile(x: TensorLike, q: ArrayLike, axis: AxisLike = None, method: str = "linear", keepdims: bool = False) -> Any:
     """``keras.ops.quantile``."""
     return hf.quantile(operand(x), q, axis, method=method, keepdims=keepdims)
 
 
 @tf_export("keras.ops.multi_hot")
 def multi_hot(
-    inputs: Any, num_classes: int | None = None, axis: int = -1, dtype: Any = None, sparse: bool = False, **old: Any
+    inputs: TensorLike,
+    num_classes: int | None = None,
+    axis: int = -1,
+    dtype: DTypeLike | None = None,
+    sparse: bool = False,
+    **old: Any,
 ) -> Any:
     """``keras.ops.multi_hot``: 1 where a class is among those of a row."""
     x = operand(inputs)
@@ -296,14 +319,14 @@ def multi_hot(
 
 
 @tf_export("keras.ops.psnr")
-def psnr(x1: Any, x2: Any, max_val: float) -> Any:
+def psnr(x1: TensorLike, x2: TensorLike, max_val: float) -> Any:
     """``keras.ops.psnr``: decibels, of all elements together."""
     a, b = operands([x1, x2], [0, 1])
     return 20 * hf.log10(hf.asarray(max_val, a.dtype)) - 10 * hf.log10(hf.mean(hf.square(a - b)))
 
 
 @tf_export("keras.ops.rot90")
-def rot90(array: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
+def rot90(array: TensorLike, k: int = 1, axes: Sequence[Any] = (0, 1)) -> Any:
     """``keras.ops.rot90``: ``k`` quarters of a turn from the first of the axes towards the second."""
     x = operand(array)
     for _ in range(k % 4):
@@ -313,7 +336,7 @@ def rot90(array: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
 
 @tf_export("keras.ops.scan")
 def scan(
-    f: Any, init: Any, xs: Any = None, length: int | None = None, reverse: bool = False, unroll: int = 1
+    f: Callable[..., Any], init: Any, xs: Any = None, length: int | None = None, reverse: bool = False, unroll: int = 1
 ) -> tuple[Any, Any]:
     """``keras.ops.scan``: ``f(carry, x)`` returns the next carry and what is stacked."""
     steps = hf.arange(int(length or 0)) if xs is None else hf.tree.map(operand, xs)
@@ -333,7 +356,9 @@ def scan(
 
 
 @tf_export("keras.ops.segment_max")
-def segment_max(data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False) -> Any:
+def segment_max(
+    data: TensorLike, segment_ids: TensorLike, num_segments: int | None = None, sorted: bool = False
+) -> Any:
     """``keras.ops.segment_max``."""
     ids = operand(segment_ids)
     if num_segments is None:
@@ -342,7 +367,7 @@ def segment_max(data: Any, segment_ids: Any, num_segments: int | None = None, so
 
 
 @tf_export("keras.ops.select")
-def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+def select(condlist: Any, choicelist: Any, default: ArrayLike = 0) -> Any:
     """``keras.ops.select``: the first choice whose condition holds."""
     result: Any = default
     for chosen, choice in zip(reversed(list(condlist)), reversed(list(choicelist))):
@@ -351,7 +376,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
 
 
 @tf_export("keras.ops.slice_update")
-def slice_update(inputs: Any, start_indices: Any, updates: Any) -> Any:
+def slice_update(inputs: Any, start_indices: Iterable[Any], updates: Any) -> Any:
     """``keras.ops.slice_update``."""
     x, new = operands([inputs, updates], [0, 1])
     result = hf.asarray(x).copy()
@@ -361,14 +386,14 @@ def slice_update(inputs: Any, start_indices: Any, updates: Any) -> Any:
 
 
 @tf_export("keras.ops.solve_triangular")
-def solve_triangular(a: Any, b: Any, lower: bool = False) -> Any:
+def solve_triangular(a: TensorLike, b: TensorLike, lower: bool = False) -> Any:
     """``keras.ops.solve_triangular``."""
     x, y = operands([a, b], [0, 1])
     return hf.linalg.triangular_solve(x, y, lower=lower)
 
 
 @tf_export("keras.ops.svd")
-def svd(x: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+def svd(x: TensorLike, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     """``keras.ops.svd``: left vectors, values, and right vectors as rows."""
     return (
         tuple(hf.linalg.svd(operand(x), full_matrices=full_matrices)) if compute_uv else hf.linalg.svdvals(operand(x))
@@ -376,27 +401,29 @@ def svd(x: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
 
 
 @tf_export("keras.ops.switch")
-def switch(index: Any, branches: Any, *operands: Any) -> Any:
+def switch(index: Any, branches: Iterable[Any], *operands: Any) -> Any:
     """``keras.ops.switch``."""
     return hf.switch_case(index, [functools.partial(branch, *operands) for branch in branches])
 
 
 @tf_export("keras.ops.trapezoid")
-def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Any:
+def trapezoid(y: TensorLike, x: TensorLike | None = None, dx: float = 1.0, axis: int = -1) -> Any:
     """``keras.ops.trapezoid``."""
     values = hf.moveaxis(operand(y), axis, -1)
-    steps: Any = dx if x is None else hf.diff(operand(x) if operand(x).ndim == 1 else hf.moveaxis(operand(x), axis, -1))
+    steps: object = (
+        dx if x is None else hf.diff(operand(x) if operand(x).ndim == 1 else hf.moveaxis(operand(x), axis, -1))
+    )
     return hf.sum((values[..., 1:] + values[..., :-1]) * steps, axis=-1) / 2
 
 
 @tf_export("keras.ops.tri")
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = dtypes.float32) -> Any:
+def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = dtypes.float32) -> Any:
     """``keras.ops.tri``."""
     return hf.tril(hf.ones((N, N if M is None else M), dtype), k=k)
 
 
 @tf_export("keras.ops.vectorize")
-def vectorize(pyfunc: Any, *, excluded: Any = None, signature: Any = None) -> Any:
+def vectorize(pyfunc: Any, *, excluded: object = None, signature: object = None) -> Any:
     """``keras.ops.vectorize``, of functions of scalars."""
     if excluded or signature:
         raise ArgumentError("ops.vectorize", "there is no excluded or signature here; use tf.vectorized_map.")
@@ -412,7 +439,8 @@ def vectorize(pyfunc: Any, *, excluded: Any = None, signature: Any = None) -> An
 
 @tf_export("keras.ops.layer_normalization")
 def layer_normalization(
-    x: Any, gamma: Any = None, beta: Any = None, axis: Any = -1, epsilon: float | None = None,
+    x: TensorLike, gamma: TensorLike | None = None, beta: TensorLike | None = None, axis: object = -1,
+    epsilon: float | None = None,
     rms_scaling: bool = False,
 ) -> Any:  # fmt: skip
     """``keras.ops.layer_normalization``."""
@@ -426,7 +454,7 @@ def layer_normalization(
 
 
 @tf_export("keras.ops.rms_normalization")
-def rms_normalization(x: Any, scale: Any = 1, axis: Any = -1, epsilon: float | None = None) -> Any:
+def rms_normalization(x: TensorLike, scale: TensorLike = 1, axis: object = -1, epsilon: float | None = None) -> Any:
     """``keras.ops.rms_normalization``."""
     value = operand(x)
     mean = hf.mean(hf.square(value), axis=axes(axis), keepdims=True)
@@ -435,20 +463,22 @@ def rms_normalization(x: Any, scale: Any = 1, axis: Any = -1, epsilon: float | N
 
 @tf_export("keras.ops.batch_normalization")
 def batch_normalization(
-    x: Any, mean: Any, variance: Any, axis: int, offset: Any = None, scale: Any = None, epsilon: float = 1e-3
+    x: TensorLike, mean: Any, variance: Any, axis: int, offset: Any = None, scale: Any = None, epsilon: float = 1e-3
 ) -> Any:
     """``keras.ops.batch_normalization``."""
     value = operand(x)
     shape = [-1 if k == axis % value.ndim else 1 for k in range(value.ndim)]
 
-    def along(part: Any) -> Any:
+    def along(part: TensorLike) -> Any:
         return None if part is None else hf.reshape(operand(part), shape)
 
     return network.batch_normalization(value, along(mean), along(variance), along(offset), along(scale), epsilon)
 
 
 @tf_export("keras.ops.bincount")
-def bincount(x: Any, weights: Any = None, minlength: Any = None, name: str | None = None) -> Any:
+def bincount(
+    x: TensorLike, weights: TensorLike | None = None, minlength: int | None = None, name: str | None = None
+) -> Any:
     """``tf.math.bincount``: of all elements, or with the axis -1 of each row; its length is what is there and the
     limits. Raises ArgumentError for other axes."""
     return maths.bincount(arr=x, weights=weights, minlength=minlength)
@@ -480,7 +510,7 @@ def eigh(x: Operand, name: str | None = None) -> Any:
 
 
 @tf_export("keras.ops.empty_like", "keras.ops.zeros_like")
-def empty_like(x: Operand, dtype: Any = None, name: str | None = None) -> Any:
+def empty_like(x: Operand, dtype: DTypeLike | None = None, name: str | None = None) -> Any:
     """Zeros with the shape and dtype of ``x``."""
     return hf.zeros_like(x, dtype=dtype)
 
@@ -516,25 +546,27 @@ def logaddexp(x1: Operand, x2: Operand, name: str | None = None) -> Any:
 
 
 @tf_export("keras.ops.logdet")
-def logdet(x: Any, name: str | None = None) -> Any:
+def logdet(x: TensorLike, name: str | None = None) -> Any:
     """``tf.linalg.logdet``, of a positive definite matrix."""
     return linear.logdet(matrix=x)
 
 
 @tf_export("keras.ops.lstsq")
-def lstsq(a: Any, b: Any, name: str | None = None) -> Any:
+def lstsq(a: TensorLike, b: TensorLike, name: str | None = None) -> Any:
     """``tf.linalg.lstsq``."""
     return linear.lstsq(matrix=a, rhs=b)
 
 
 @tf_export("keras.ops.matrix_rank")
-def matrix_rank(x: Any, name: str | None = None) -> Any:
+def matrix_rank(x: TensorLike, name: str | None = None) -> Any:
     """``tf.linalg.matrix_rank``: how many singular values are above ``tol``, which is no share of the largest."""
     return linear.matrix_rank(a=x)
 
 
 @tf_export("keras.ops.nan_to_num")
-def nan_to_num(x: Operand, nan: Any = 0.0, posinf: Any = None, neginf: Any = None, name: str | None = None) -> Any:
+def nan_to_num(
+    x: Operand, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None, name: str | None = None
+) -> Any:
     """Replace NaN and infinities: ``x`` with NaN and the infinities replaced; by default by 0 and the dtype's
     extreme finite values."""
     return hf.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
@@ -547,7 +579,7 @@ def pinv(x: Operand, name: str | None = None) -> Any:
 
 
 @tf_export("keras.ops.qr")
-def qr(x: Any, name: str | None = None) -> Any:
+def qr(x: TensorLike, name: str | None = None) -> Any:
     """``tf.linalg.qr``."""
     return linear.qr(input=x)
 
@@ -560,7 +592,7 @@ def slogdet(x: Operand, name: str | None = None) -> Any:
 
 
 @tf_export("keras.ops.solve")
-def solve(a: Any, b: Any, name: str | None = None) -> Any:
+def solve(a: TensorLike, b: TensorLike, name: str | None = None) -> Any:
     """``tf.linalg.solve``."""
     return linear.solve(matrix=a, rhs=b)
 
@@ -572,7 +604,7 @@ def trunc(x: Operand, name: str | None = None) -> Any:
 
 
 @tf_export("keras.ops.saturate_cast")
-def saturate_cast(x: Any, dtype: Any, name: str | None = None) -> Any:
+def saturate_cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> Any:
     """``tf.saturate_cast``: what is out of range becomes the nearest value in it."""
     return values.saturate_cast(value=x, dtype=dtype)
 
@@ -590,13 +622,13 @@ def add(x1: Operand, x2: Operand, name: str | None = None) -> Any:
 
 
 @tf_export("keras.ops.all")
-def all(x: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+def all(x: TensorLike, axis: object = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.reduce_all``."""
     return maths.reduce_all(input_tensor=x, axis=axis, keepdims=keepdims)
 
 
 @tf_export("keras.ops.any")
-def any(x: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+def any(x: TensorLike, axis: object = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.reduce_any``."""
     return maths.reduce_any(input_tensor=x, axis=axis, keepdims=keepdims)
 
@@ -632,7 +664,7 @@ def array(x: Any, dtype: Any = None, name: str | None = None) -> Any:
 
 
 @tf_export("keras.ops.broadcast_to")
-def broadcast_to(x: Any, shape: Any, name: str | None = None) -> Any:
+def broadcast_to(x: Any, shape: object, name: str | None = None) -> Any:
     """``tf.broadcast_to``."""
     return arrays.broadcast_to(input=x, shape=shape)
 
@@ -650,13 +682,13 @@ def concatenate(xs: Any, axis: Any = 0, name: str | None = None) -> Any:
 
 
 @tf_export("keras.ops.cond")
-def cond(pred: Any, true_fn: Any = None, false_fn: Any = None, name: str | None = None) -> Any:
+def cond(pred: ArrayLike, true_fn: Any = None, false_fn: Any = None, name: str | None = None) -> Any:
     """``tf.cond``."""
     return control.cond(pred=pred, true_fn=true_fn, false_fn=false_fn)
 
 
 @tf_export("keras.ops.convert_to_numpy")
-def convert_to_numpy(x: Any, name: str | None = None) -> Any:
+def convert_to_numpy(x: TensorLike, name: str | None = None) -> Any:
     """The values of a tensor, a list or an array. Raises TraceError while there are none."""
     return values.array_of(value=x)
 
@@ -668,7 +700,7 @@ def copy(x: Operand, name: str | None = None) -> Any:
 
 
 @tf_export("keras.ops.count_nonzero")
-def count_nonzero(x: Any, axis: Any = None, name: str | None = None) -> Any:
+def count_nonzero(x: TensorLike, axis: object = None, name: str | None = None) -> Any:
     """``tf.math.count_nonzero``."""
     return maths.count_nonzero(input=x, axis=axis)
 
@@ -692,7 +724,7 @@ def cumsum(x: Operand, axis: Any = None, name: str | None = None) -> Any:
 
 
 @tf_export("keras.ops.diag")
-def diag(x: Any, name: str | None = None) -> Any:
+def diag(x: TensorLike, name: str | None = None) -> Any:
     """``tf.linalg.diag``, of one diagonal."""
     return linear.diag(diagonal=x)
 
@@ -710,7 +742,7 @@ def divide(x1: Any, x2: Any, name: str | None = None) -> Any:
 
 
 @tf_export("keras.ops.divide_no_nan")
-def divide_no_nan(x1: Any, x2: Any, name: str | None = None) -> Any:
+def divide_no_nan(x1: TensorLike, x2: TensorLike, name: str | None = None) -> Any:
     """``tf.math.divide_no_nan``: 0 where ``y`` is."""
     return maths.divide_no_nan(x=x1, y=x2)
 
@@ -722,14 +754,14 @@ def equal(x1: Operand, x2: Operand, name: str | None = None) -> Any:
 
 
 @tf_export("keras.ops.expand_dims")
-def expand_dims(x: Operand, axis: Any = 0, name: str | None = None) -> Any:
+def expand_dims(x: Operand, axis: AxisLike = 0, name: str | None = None) -> Any:
     """Insert axes: ``x`` with axes of extent 1 inserted, so that they stand at ``axis`` (an int or several) of the
     result."""
     return hf.expand_dims(x, axis=axis)
 
 
 @tf_export("keras.ops.eye")
-def eye(N: Any, M: Any = None, dtype: Any = dtypes.float32, name: str | None = None) -> Any:
+def eye(N: int, M: int | None = None, dtype: Any = dtypes.float32, name: str | None = None) -> Any:
     """``tf.eye``."""
     return arrays.eye(num_rows=N, num_columns=M, dtype=dtype)
 
@@ -754,7 +786,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, name: str | None = None
 
 
 @tf_export("keras.ops.full_like")
-def full_like(x: Operand, fill_value: Any, dtype: Any = None, name: str | None = None) -> Any:
+def full_like(x: Operand, fill_value: object, dtype: DTypeLike | None = None, name: str | None = None) -> Any:
     """The scalar ``fill_value`` everywhere, with the shape and dtype of ``x``."""
     return hf.full_like(x, fill_value, dtype=dtype)
 
@@ -779,7 +811,7 @@ def greater_equal(x1: Operand, x2: Operand, name: str | None = None) -> Any:
 
 
 @tf_export("keras.ops.identity")
-def identity(n: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Any:
+def identity(n: int, dtype: Any = dtypes.float32, name: str | None = None) -> Any:
     """``tf.eye``."""
     return arrays.eye(num_rows=n, dtype=dtype)
 
@@ -791,7 +823,7 @@ def isclose(x1: Operand, x2: Operand, name: str | None = None) -> Any:
 
 
 @tf_export("keras.ops.leaky_relu")
-def leaky_relu(x: Operand, negative_slope: Any = 0.2, name: str | None = None) -> Any:
+def leaky_relu(x: Operand, negative_slope: float = 0.2, name: str | None = None) -> Any:
     """Leaky ReLU: ``x`` where positive, ``alpha * x`` elsewhere."""
     return hf.nn.leaky_relu(x, alpha=negative_slope)
 
@@ -809,7 +841,7 @@ def less_equal(x1: Operand, x2: Operand, name: str | None = None) -> Any:
 
 
 @tf_export("keras.ops.linspace")
-def linspace(start: Any, stop: Any, num: Any = 50, name: str | None = None) -> Any:
+def linspace(start: Any, stop: Any, num: int = 50, name: str | None = None) -> Any:
     """Evenly spaced values: ``num`` of them from ``start`` to ``stop``, which is the last one exactly when
     ``endpoint``."""
     return hf.linspace(start, stop, num=num)
@@ -828,7 +860,7 @@ def log2(x: Operand, name: str | None = None) -> Any:
 
 
 @tf_export("keras.ops.log_softmax")
-def log_softmax(x: Any, axis: Any = -1, name: str | None = None) -> Any:
+def log_softmax(x: ArrayLike, axis: Any = -1, name: str | None = None) -> Any:
     """``tf.nn.log_softmax``."""
     return maths.log_softmax(logits=x, axis=axis)
 
@@ -852,7 +884,7 @@ def logical_xor(x1: Operand, x2: Operand, name: str | None = None) -> Any:
 
 
 @tf_export("keras.ops.logsumexp")
-def logsumexp(x: Any, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+def logsumexp(x: TensorLike, axis: object = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.reduce_logsumexp``."""
     return maths.reduce_logsumexp(input_tensor=x, axis=axis, keepdims=keepdims)
 
@@ -864,7 +896,7 @@ def map(f: Any, xs: Any, name: str | None = None) -> Any:
 
 
 @tf_export("keras.ops.matmul")
-def matmul(x1: Any, x2: Any, name: str | None = None) -> Any:
+def matmul(x1: object, x2: object, name: str | None = None) -> Any:
     """``tf.matmul``. Both operands have two axes or more, as TensorFlow wants it."""
     return linear.matmul(a=x1, b=x2)
 
@@ -889,13 +921,13 @@ def mod(x1: Operand, x2: Operand, name: str | None = None) -> Any:
 
 
 @tf_export("keras.ops.moments")
-def moments(x: Any, axes: Any, keepdims: bool = False, name: str | None = None) -> Any:
+def moments(x: TensorLike, axes: Any, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.nn.moments``: mean and variance."""
     return network.moments(x=x, axes=axes, keepdims=keepdims)
 
 
 @tf_export("keras.ops.moveaxis")
-def moveaxis(x: Operand, source: Any, destination: Any, name: str | None = None) -> Any:
+def moveaxis(x: Operand, source: object, destination: object, name: str | None = None) -> Any:
     """Move axes: ``x`` with the ``source`` axes at the ``destination`` places; the other axes keep their order."""
     return hf.moveaxis(x, source, destination)
 
@@ -913,7 +945,7 @@ def nonzero(x: Operand, name: str | None = None) -> Any:
 
 
 @tf_export("keras.ops.normalize")
-def normalize(x: Any, axis: Any = -1, name: str | None = None) -> Any:
+def normalize(x: TensorLike, axis: object = -1, name: str | None = None) -> Any:
     """``tf.math.l2_normalize``: over all axes unless some are given."""
     return maths.l2_normalize(x=x, axis=axis)
 
@@ -925,13 +957,13 @@ def not_equal(x1: Operand, x2: Operand, name: str | None = None) -> Any:
 
 
 @tf_export("keras.ops.one_hot")
-def one_hot(x: Any, num_classes: Any, axis: Any = -1, dtype: Any = None, name: str | None = None) -> Any:
+def one_hot(x: Any, num_classes: SupportsIndex, axis: Any = -1, dtype: Any = None, name: str | None = None) -> Any:
     """``tf.one_hot``."""
     return arrays.one_hot(indices=x, depth=num_classes, axis=axis, dtype=dtype)
 
 
 @tf_export("keras.ops.ones_like")
-def ones_like(x: Operand, dtype: Any = None, name: str | None = None) -> Any:
+def ones_like(x: Operand, dtype: DTypeLike | None = None, name: str | None = None) -> Any:
     """Ones with the shape and dtype of ``x``."""
     return hf.ones_like(x, dtype=dtype)
 
@@ -943,7 +975,7 @@ def outer(x1: Operand, x2: Operand, name: str | None = None) -> Any:
 
 
 @tf_export("keras.ops.pad")
-def pad(x: Any, pad_width: Any, mode: Any = "constant", constant_values: Any = 0, name: str | None = None) -> Any:
+def pad(x: ArrayLike, pad_width: Any, mode: str = "constant", constant_values: Any = 0, name: str | None = None) -> Any:
     """``tf.pad``."""
     return arrays.pad(tensor=x, paddings=pad_width, mode=mode, constant_values=constant_values)
 
@@ -961,43 +993,43 @@ def relu(x: Operand, name: str | None = None) -> Any:
 
 
 @tf_export("keras.ops.repeat")
-def repeat(x: Any, repeats: Any, axis: Any = None, name: str | None = None) -> Any:
+def repeat(x: TensorLike, repeats: Any, axis: Any = None, name: str | None = None) -> Any:
     """``tf.repeat``."""
     return arrays.repeat(input=x, repeats=repeats, axis=axis)
 
 
 @tf_export("keras.ops.reshape")
-def reshape(x: Any, newshape: Any, name: str | None = None) -> Any:
+def reshape(x: Any, newshape: object, name: str | None = None) -> Any:
     """``tf.reshape``."""
     return arrays.reshape(tensor=x, shape=newshape)
 
 
 @tf_export("keras.ops.roll")
-def roll(x: Operand, shift: Any, axis: Any = None, name: str | None = None) -> Any:
+def roll(x: Operand, shift: ArrayLike, axis: Any = None, name: str | None = None) -> Any:
     """Roll: ``x`` shifted cyclically by ``shift`` places along ``axis``; None rolls the flattened tensor."""
     return hf.roll(x, shift, axis=axis)
 
 
 @tf_export("keras.ops.scatter")
-def scatter(indices: Any, values: Any, shape: Any, name: str | None = None) -> Any:
+def scatter(indices: TensorLike, values: TensorLike, shape: object, name: str | None = None) -> Any:
     """``tf.scatter_nd``: what goes to one place adds up."""
     return arrays.scatter_nd(indices=indices, updates=values, shape=shape)
 
 
 @tf_export("keras.ops.scatter_update")
-def scatter_update(inputs: Any, indices: Any, updates: Any, name: str | None = None) -> Any:
+def scatter_update(inputs: TensorLike, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Any:
     """``tf.tensor_scatter_nd_update``."""
     return arrays.tensor_scatter_nd_update(tensor=inputs, indices=indices, updates=updates)
 
 
 @tf_export("keras.ops.searchsorted")
-def searchsorted(sorted_sequence: Any, values: Any, side: Any = "left", name: str | None = None) -> Any:
+def searchsorted(sorted_sequence: Any, values: Any, side: str = "left", name: str | None = None) -> Any:
     """``tf.searchsorted``."""
     return arrays.searchsorted(sorted_sequence=sorted_sequence, values=values, side=side)
 
 
 @tf_export("keras.ops.size")
-def size(x: Any, name: str | None = None) -> Any:
+def size(x: TensorLike, name: str | None = None) -> Any:
     """``tf.size``: a scalar tensor."""
     return values.size(input=x)
 
@@ -1015,7 +1047,7 @@ def sort(x: Any, axis: Any = -1, name: str | None = None) -> Any:
 
 
 @tf_export("keras.ops.squeeze")
-def squeeze(x: Any, axis: Any = None, name: str | None = None) -> Any:
+def squeeze(x: Any, axis: object = None, name: str | None = None) -> Any:
     """``tf.squeeze``."""
     return arrays.squeeze(input=x, axis=axis)
 
@@ -1040,37 +1072,37 @@ def take_along_axis(x: Operand, indices: Operand, axis: Any = -1, name: str | No
 
 
 @tf_export("keras.ops.tensordot")
-def tensordot(x1: Any, x2: Any, axes: Any = 2, name: str | None = None) -> Any:
+def tensordot(x1: Any, x2: Any, axes: object = 2, name: str | None = None) -> Any:
     """``tf.tensordot``."""
     return linear.tensordot(a=x1, b=x2, axes=axes)
 
 
 @tf_export("keras.ops.tile")
-def tile(x: Any, repeats: Any, name: str | None = None) -> Any:
+def tile(x: Any, repeats: object, name: str | None = None) -> Any:
     """``tf.tile``."""
     return arrays.tile(input=x, multiples=repeats)
 
 
 @tf_export("keras.ops.top_k")
-def top_k(x: Any, k: Any = 1, name: str | None = None) -> Any:
+def top_k(x: Any, k: int = 1, name: str | None = None) -> Any:
     """``tf.math.top_k``."""
     return arrays.top_k(input=x, k=k)
 
 
 @tf_export("keras.ops.transpose")
-def transpose(x: Any, axes: Any = None, name: str | None = None) -> Any:
+def transpose(x: TensorLike, axes: object = None, name: str | None = None) -> Any:
     """``tf.transpose``."""
     return arrays.transpose(a=x, perm=axes)
 
 
 @tf_export("keras.ops.tril")
-def tril(x: Operand, k: Any = 0, name: str | None = None) -> Any:
+def tril(x: Operand, k: int = 0, name: str | None = None) -> Any:
     """Lower triangle: ``x`` with zeros above the ``k``-th diagonal of the last two axes."""
     return hf.tril(x, k=k)
 
 
 @tf_export("keras.ops.triu")
-def triu(x: Operand, k: Any = 0, name: str | None = None) -> Any:
+def triu(x: Operand, k: int = 0, name: str | None = None) -> Any:
     """Upper triangle: ``x`` with zeros below the ``k``-th diagonal of the last two axes."""
     return hf.triu(x, k=k)
 
@@ -1082,26 +1114,28 @@ def unstack(x: Any, num: Any = None, axis: Any = 0, name: str | None = None) -> 
 
 
 @tf_export("keras.ops.vectorized_map")
-def vectorized_map(function: Any, elements: Any, name: str | None = None) -> Any:
+def vectorized_map(function: Callable[[Any], Any], elements: Any, name: str | None = None) -> Any:
     """``tf.vectorized_map``."""
     return control.vectorized_map(fn=function, elems=elements)
 
 
 @tf_export("keras.ops.where")
-def where(condition: Any, x1: Any = None, x2: Any = None, name: str | None = None) -> Any:
+def where(condition: TensorLike, x1: Any = None, x2: Any = None, name: str | None = None) -> Any:
     """``tf.where``: without ``x`` and ``y`` the places where the condition holds, one in each row."""
     return arrays.where(condition=condition, x=x1, y=x2)
 
 
 @tf_export("keras.ops.while_loop")
-def while_loop(cond: Any, body: Any, loop_vars: Any, name: str | None = None) -> Any:
+def while_loop(cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Any, name: str | None = None) -> Any:
     """``tf.while_loop``: Python's ints among the variables are int32; ``shape_invariants`` let what is carried
     grow where Python runs the loop, outside of functions."""
     return control.while_loop(cond=cond, body=body, loop_vars=loop_vars)
 
 
 @tf_export("keras.ops.categorical_crossentropy")
-def categorical_crossentropy(target: Any, output: Any, from_logits: bool = False, name: str | None = None) -> Any:
+def categorical_crossentropy(
+    target: TensorLike, output: TensorLike, from_logits: bool = False, name: str | None = None
+) -> Any:
     """``tf.keras.losses.categorical_crossentropy``: the loss of each sample."""
     return models.categorical_crossentropy(y_true=target, y_pred=output, from_logits=from_logits)
 

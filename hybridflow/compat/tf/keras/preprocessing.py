@@ -59,7 +59,8 @@ def _indexed(
 
 
 def _dataset(
-    stage: str, directory: Any, labels: Any, label_mode: str | None, class_names: Any, endings: Sequence[str],
+    stage: str, directory: Any, labels: Any, label_mode: str | None, class_names: Sequence[str] | None,
+    endings: Sequence[str],
     read: Callable[[str], Any], spec: hf.TensorSpec, batch_size: int | None, shuffle: bool, seed: int | None,
     validation_split: float | None, subset: str | None, follow_links: bool, verbose: bool,
 ) -> Any:  # fmt: skip
@@ -124,7 +125,7 @@ def image_dataset_from_directory(
     color_mode: str = "rgb", batch_size: int | None = 32, image_size: Any = (256, 256), shuffle: bool = True,
     seed: int | None = None, validation_split: float | None = None, subset: str | None = None,
     interpolation: str = "bilinear", follow_links: bool = False, crop_to_aspect_ratio: bool = False,
-    pad_to_aspect_ratio: bool = False, data_format: Any = None, verbose: bool = True,
+    pad_to_aspect_ratio: bool = False, data_format: object = None, verbose: bool = True,
 ) -> Any:  # fmt: skip
     """``tf.keras.utils.image_dataset_from_directory``: batches of pictures as float32, read when they are wanted, with
     the numbers of their folders."""
@@ -198,11 +199,12 @@ class ImageDataGenerator:
     def __init__(
         self, featurewise_center: bool = False, samplewise_center: bool = False,
         featurewise_std_normalization: bool = False, samplewise_std_normalization: bool = False,
-        zca_whitening: bool = False, zca_epsilon: float = 1e-6, rotation_range: float = 0, width_shift_range: Any = 0.0,
-        height_shift_range: Any = 0.0, brightness_range: Any = None, shear_range: float = 0.0, zoom_range: Any = 0.0,
+        zca_whitening: bool = False, zca_epsilon: float = 1e-6, rotation_range: float = 0,
+        width_shift_range: object = 0.0,
+        height_shift_range: object = 0.0, brightness_range: Any = None, shear_range: float = 0.0, zoom_range: Any = 0.0,
         channel_shift_range: float = 0.0, fill_mode: str = "nearest", cval: float = 0.0, horizontal_flip: bool = False,
         vertical_flip: bool = False, rescale: float | None = None, preprocessing_function: Any = None,
-        data_format: Any = None, validation_split: float = 0.0, interpolation_order: int = 1, dtype: Any = None,
+        data_format: object = None, validation_split: float = 0.0, interpolation_order: int = 1, dtype: Any = None,
     ) -> None:  # fmt: skip
         if zca_whitening:
             raise ArgumentError("ImageDataGenerator", "there is no zca_whitening; whiten the pictures before.")
@@ -217,7 +219,7 @@ class ImageDataGenerator:
         self.horizontal_flip, self.vertical_flip = horizontal_flip, vertical_flip
         self.rescale, self.preprocessing_function = rescale, preprocessing_function
         self.validation_split, self.dtype = validation_split, dtype or "float32"
-        self.mean: Any = None
+        self.mean: object = None
         self.std: Any = None
 
     def fit(self, x: Any, augment: bool = False, rounds: int = 1, seed: int | None = None) -> None:
@@ -304,8 +306,8 @@ class ImageDataGenerator:
         return np.asarray(result)
 
     def flow(
-        self, x: Any, y: Any = None, batch_size: int = 32, shuffle: bool = True, sample_weight: Any = None,
-        seed: int | None = None, save_to_dir: Any = None, save_prefix: str = "", save_format: str = "png",
+        self, x: object, y: object = None, batch_size: int = 32, shuffle: bool = True, sample_weight: object = None,
+        seed: int | None = None, save_to_dir: object = None, save_prefix: str = "", save_format: str = "png",
         ignore_class_split: bool = False, subset: str | None = None,
     ) -> Flow:  # fmt: skip
         """Batches of arrays, without an end."""
@@ -323,9 +325,10 @@ class ImageDataGenerator:
         return slice(None) if subset is None else slice(held) if subset == "validation" else slice(held, None)
 
     def flow_from_directory(
-        self, directory: Any, target_size: Any = (256, 256), color_mode: str = "rgb", classes: Any = None,
+        self, directory: str | None, target_size: Any = (256, 256), color_mode: str = "rgb",
+        classes: Sequence[str] | None = None,
         class_mode: str | None = "categorical", batch_size: int = 32, shuffle: bool = True, seed: int | None = None,
-        save_to_dir: Any = None, save_prefix: str = "", save_format: str = "png", follow_links: bool = False,
+        save_to_dir: object = None, save_prefix: str = "", save_format: str = "png", follow_links: bool = False,
         subset: str | None = None, interpolation: str = "nearest", keep_aspect_ratio: bool = False,
     ) -> Flow:  # fmt: skip
         """Batches of pictures of a folder, with the classes of the folders in it, without an end."""
@@ -362,12 +365,12 @@ class Flow:
         self.image_data_generator, self.batch_index, self.total_batches_seen = generator, 0, 0
         self._read, self._rest, self._order = read, rest, np.arange(n)
         self.class_indices: dict[str, int] = {}
-        self.classes: Any = None
+        self.classes: object = None
         self.filenames: list[str] = []
         self.filepaths: list[str] = []
         self.num_classes = 0
         self.class_mode: str | None = None
-        self.image_shape: Any = None
+        self.image_shape: object = None
 
     def __len__(self) -> int:
         return -(-self.n // self.batch_size)

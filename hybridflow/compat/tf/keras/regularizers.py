@@ -9,13 +9,13 @@ from hybridflow.compat.export import export, export_all, tf_export
 
 
 @tf_export("keras.regularizers.l1")
-def l1(l1: Any = 0.01, l: Any = None, name: str | None = None) -> Any:
+def l1(l1: float = 0.01, l: float | None = None, name: str | None = None) -> Any:
     """L1 penalty: ``l1 * sum(|weights|)``."""
     return hf.regularizers.L1(l1=l1 if l is None else l)
 
 
 @tf_export("keras.regularizers.l2")
-def l2(l2: Any = 0.01, l: Any = None, name: str | None = None) -> Any:
+def l2(l2: float = 0.01, l: float | None = None, name: str | None = None) -> Any:
     """L2 penalty: ``l2 * sum(weights**2)``."""
     return hf.regularizers.L2(l2=l2 if l is None else l)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import hybridflow as hf
@@ -15,7 +16,7 @@ from hybridflow.core import serialization
     "keras.saving.CustomObjectScope",
     "keras.saving.custom_object_scope",
 )
-def CustomObjectScope(custom_objects: Any, name: str | None = None) -> Any:
+def CustomObjectScope(custom_objects: Mapping[str, Any], name: str | None = None) -> Any:
     """Within this, descriptions that name one of these mean that class."""
     return serialization.custom_objects(custom_objects)
 
