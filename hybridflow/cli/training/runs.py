@@ -305,7 +305,7 @@ class State(BackupAndRestore):
         self._told = ""
         self.signal = 0
 
-    def _saved(self, epoch: int) -> Checkpoint:
+    def _make_checkpoint(self, epoch: int) -> Checkpoint:
         model = self.model
         return Checkpoint(
             model=model,
@@ -320,7 +320,7 @@ class State(BackupAndRestore):
         if not self._path.exists():
             return
         self.model._build_for_data()
-        saved = self._saved(0)
+        saved = self._make_checkpoint(0)
         saved.restore(self._path)
         states = json.loads(saved.callbacks)
         if states["kinds"] != self._kinds():
