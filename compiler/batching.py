@@ -35,7 +35,7 @@ def _behind(size: Extent, attrs: Attrs) -> dict[str, int]:
     return moved
 
 
-def _contracted(b: Any, op: OpDef, size: Extent, batched: Sequence[bool], /, *inputs: Any, **attrs: Any) -> Any:
+def _contracted(b: Builder, op: OpDef, size: Extent, batched: Sequence[bool], /, *inputs: Any, **attrs: Any) -> Any:
     """One batch axis more.  An op whose attributes cannot say where it lies reads operands that are transposed."""
     assert op.contraction and op.contracting, op
     types = tuple(

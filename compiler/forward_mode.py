@@ -97,7 +97,7 @@ def _transposed(
 
 
 def forward(
-    b: Any,
+    b: Builder,
     records: Sequence[Record],
     seeds: Iterable[tuple[Any, Any]],
     through: Callable[[Record, Sequence[Any]], Sequence[Any]],

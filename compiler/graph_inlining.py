@@ -45,7 +45,7 @@ def symbols_of_input(node: Node) -> set[str]:
 Numbering = Callable[[int], int]  # what the function of a number is called in the program that goes on
 
 
-def with_extents(attribute: Any, extents: Mapping[str, Extent], number: Numbering | None = None) -> Any:
+def with_extents(attribute: object, extents: Mapping[str, Extent], number: Numbering | None = None) -> Any:
     """An attribute, or several, with what its symbols are; functions in Python are called by a new ``number``."""
     if isinstance(attribute, Dim):
         return substituted(attribute, extents)

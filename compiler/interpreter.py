@@ -98,7 +98,7 @@ def _misfit(node: Node, array: np.ndarray) -> ShapeError:
     return ShapeError("interpret", f"the argument is {array.dtype}{list(array.shape)}. Expected {node.type}.")
 
 
-def _concrete(value: Any, dims: Mapping[str, int]) -> Any:
+def _concrete(value: object, dims: Mapping[str, int]) -> Any:
     """An attribute with numbers in place of symbolic extents."""
     if isinstance(value, Dim):
         return value_at(value, dims)

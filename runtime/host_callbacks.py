@@ -86,7 +86,7 @@ def _array(address: int | None, slot: Slot, dims: dict[str, int]) -> np.ndarray:
 
 
 def _results(
-    callback: Callback, function: Callable[..., Any], returned: Any, wanted: Sequence[np.ndarray]
+    callback: Callback, function: Callable[..., Any], returned: object, wanted: Sequence[np.ndarray]
 ) -> list[np.ndarray]:
     """What a function returned as arrays, of the shapes and dtypes of ``wanted``."""
     name = getattr(function, "__name__", repr(function))

@@ -26,7 +26,7 @@ class Host(ctypes.Structure):
 
     _fields_ = [(name, TYPES[name]) for name in HOST]
     workers: int
-    callback: Any
+    callback: object
     parallel_for: Any
 
 

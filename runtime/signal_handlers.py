@@ -88,7 +88,7 @@ class HandlerThread:
             self.__exit__()
             raise
 
-    def _is_to_move(self, handler: Any) -> bool:
+    def _is_to_move(self, handler: object) -> bool:
         """Whether a handler may run code in Python that would take part in the block."""
         if type(handler) is _Aside:
             return self._is_outermost and not _in_handler.get()

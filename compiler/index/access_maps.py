@@ -32,7 +32,7 @@ class _Anything:
     def __call__(self, *args: Any, **kwargs: Any) -> _Anything:
         return self
 
-    def __getitem__(self, item: Any) -> _Anything:
+    def __getitem__(self, item: object) -> _Anything:
         return self
 
     def __enter__(self) -> _Anything:
@@ -186,7 +186,7 @@ class _Recorder(SymbolicSource):
         return ANYTHING
 
     def inside(
-        self, k: int, index: tuple[IndexExpr, ...], where: Sequence[tuple[IndexExpr, Extent]], otherwise: Any
+        self, k: int, index: tuple[IndexExpr, ...], where: Sequence[tuple[IndexExpr, Extent]], otherwise: object
     ) -> _Anything:
         self.reads.positions += [ix for ix, _ in where]
         return self.load(k, index)

@@ -201,7 +201,7 @@ class _Source(SymbolicSource):
             self.prover.within(position, size)
         return ANYTHING
 
-    def inside(self, k: int, index: Any, where: Sequence[tuple[IndexExpr, Extent]], otherwise: Any) -> Any:
+    def inside(self, k: int, index: Any, where: Sequence[tuple[IndexExpr, Extent]], otherwise: object) -> Any:
         looked_at = [(as_index(position), extent) for position, extent in where]
         for position, extent in zip(index, self.types[k].shape, strict=True):
             if (as_index(position), extent) not in looked_at:

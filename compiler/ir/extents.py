@@ -108,19 +108,19 @@ class Dim(Polynomial):
             return hash(int(self))
         return Polynomial.__hash__(self)
 
-    def __ge__(self, other: Any) -> Any:
+    def __ge__(self, other: object) -> Any:
         least = _rounded(other, math.ceil)
         return NotImplemented if least is None else holds(self - least)
 
-    def __gt__(self, other: Any) -> Any:
+    def __gt__(self, other: object) -> Any:
         most = _rounded(other, math.floor)
         return NotImplemented if most is None else holds(self - most - 1)
 
-    def __le__(self, other: Any) -> Any:
+    def __le__(self, other: object) -> Any:
         most = _rounded(other, math.floor)
         return NotImplemented if most is None else not holds(self - most - 1)
 
-    def __lt__(self, other: Any) -> Any:
+    def __lt__(self, other: object) -> Any:
         least = _rounded(other, math.ceil)
         return NotImplemented if least is None else not holds(self - least)
 
@@ -155,15 +155,15 @@ class Dim(Polynomial):
     def __abs__(self) -> Any:
         return self if self >= 0 else self * -1
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: object) -> Any:
         operand = _whole(other)
         return self._as_number(operator.sub, other) if operand is None else self + operand * -1
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: object) -> Any:
         operand = _whole(other)
         return self._as_number(operator.sub, other, True) if operand is None else self * -1 + operand
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: object) -> Any:
         operand = _whole(other)
         if operand is None:
             return self._as_number(operator.mul, other)
@@ -176,40 +176,40 @@ class Dim(Polynomial):
 
     __rmul__ = __mul__
 
-    def __floordiv__(self, other: Any) -> Any:
+    def __floordiv__(self, other: object) -> Any:
         operand = _whole(other)
         return self._as_number(operator.floordiv, other) if operand is None else _floor(self, operand)
 
-    def __rfloordiv__(self, other: Any) -> Any:
+    def __rfloordiv__(self, other: object) -> Any:
         operand = _whole(other)
         return self._as_number(operator.floordiv, other, True) if operand is None else _floor(operand, self)
 
-    def __mod__(self, other: Any) -> Any:
+    def __mod__(self, other: object) -> Any:
         operand = _whole(other)
         return self._as_number(operator.mod, other) if operand is None else self - _floor(self, operand) * operand
 
-    def __rmod__(self, other: Any) -> Any:
+    def __rmod__(self, other: object) -> Any:
         operand = _whole(other)
         return self._as_number(operator.mod, other, True) if operand is None else operand - _floor(operand, self) * self
 
-    def __divmod__(self, other: Any) -> Any:
+    def __divmod__(self, other: object) -> Any:
         return self // other, self % other
 
-    def __truediv__(self, other: Any) -> Any:
+    def __truediv__(self, other: object) -> Any:
         return self._as_number(operator.truediv, other)
 
-    def __rtruediv__(self, other: Any) -> Any:
+    def __rtruediv__(self, other: object) -> Any:
         return self._as_number(operator.truediv, other, True)
 
-    def __pow__(self, other: Any) -> Any:
+    def __pow__(self, other: object) -> Any:
         if isinstance(other, int) and 0 <= other <= 8:
             return math.prod([self] * other)
         return self._as_number(operator.pow, other)
 
-    def __rpow__(self, other: Any) -> Any:
+    def __rpow__(self, other: object) -> Any:
         return self._as_number(operator.pow, other, True)
 
-    def _as_number(self, operation: Callable[[Any, Any], Any], other: Any, swapped: bool = False) -> Any:
+    def _as_number(self, operation: Callable[[Any, Any], Any], other: object, swapped: bool = False) -> Any:
         """What has no expression: a float that the judge makes of it, or else the trace is for one value of the
         extent."""
         if not isinstance(other, (int, float, Dim)):
@@ -227,14 +227,14 @@ _OF_FLOATS = (operator.add, operator.sub, operator.mul, operator.truediv)
 _MOST = 2**63  # larger than any extent
 
 
-def _whole(value: Any) -> Extent | None:
+def _whole(value: object) -> Extent | None:
     """What arithmetic on Dims takes: ints, NumPy's too, and Dims; None for anything else."""
     if isinstance(value, (int, Dim)):
         return value
     return int(value) if isinstance(value, numbers.Integral) else None
 
 
-def _rounded(value: Any, how: Callable[[float], int]) -> Extent | None:
+def _rounded(value: object, how: Callable[[float], int]) -> Extent | None:
     """A number to compare with, rounded; None for what is no number."""
     if isinstance(value, float) and value == value:
         return how(min(max(value, -_MOST), _MOST))

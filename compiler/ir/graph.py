@@ -82,7 +82,7 @@ class _Parameter:
         return "PARAMETER"
 
 
-PARAMETER: Any = _Parameter()
+PARAMETER: object = _Parameter()
 
 
 class Role(enum.Enum):
@@ -133,10 +133,10 @@ class Node(_Draft):
         result.__class__ = cls
         return result
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"[ir] nodes are immutable: cannot set {name!r}")
 
-    def note_kept_by(self, rule: Any) -> None:
+    def note_kept_by(self, rule: object) -> None:
         object.__setattr__(self, "kept_by", (*self.kept_by, rule))
 
     @property

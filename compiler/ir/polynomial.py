@@ -229,7 +229,7 @@ def plus(a: Bound, b: Bound) -> Bound:
     return total
 
 
-def times(a: Bound, factor: Any, names: Names = ()) -> Bound:
+def times(a: Bound, factor: object, names: Names = ()) -> Bound:
     """``a`` times a number and a product of names."""
     return {multiplied(factors, names): own_factor * factor for factors, own_factor in a.items()}
 

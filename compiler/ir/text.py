@@ -118,7 +118,7 @@ def _literal(type: TensorType, elements: Iterable[Any]) -> Literal:
     return Literal(type, np.array(list(elements), type.dtype).tobytes())
 
 
-def value_text(value: Any, locations: bool = True, indent: str = "") -> str:
+def value_text(value: object, locations: bool = True, indent: str = "") -> str:
     """One attribute value.  Graphs take several lines, of which all but the first begin with ``indent``."""
     if value.__class__ is int:  # as most are
         return str(value)

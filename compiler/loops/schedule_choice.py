@@ -22,7 +22,7 @@ class Choose(Protocol):
     def __call__(self, facts: Any, schedules: Iterable[S]) -> S: ...
 
 
-def take_first(facts: Any, schedules: Iterable[S]) -> S:
+def take_first(facts: object, schedules: Iterable[S]) -> S:
     """The usual choice."""
     return next(iter(schedules))
 

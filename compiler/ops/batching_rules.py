@@ -44,7 +44,7 @@ def broadcast_batched(attrs_of: Callable[[Extent, Attrs], dict[str, Any]]) -> Ca
     ``attrs_of(size, attrs)`` are the attributes when every input has the axis.
     """
 
-    def rule(b: Builder, op: OpDef, size: Extent, batched: Sequence[bool], /, *inputs: Value, **attrs: Any) -> Value:
+    def rule(b: Builder, op: OpDef, size: Extent, batched: Sequence[bool], /, *inputs: Value, **attrs: object) -> Value:
         operands = [axis_to_front(b, x, is_batched, size) for x, is_batched in zip(inputs, batched)]
         return b.emit(op, *operands, **attrs_of(size, attrs))
 
@@ -115,7 +115,7 @@ def mapped(axis: MeshAxis | None, functions: list[Callable[..., Any]]) -> Iterat
         _mapped.reset(token)
 
 
-def meets(op: OpDef, attrs: Any) -> bool:
+def meets(op: OpDef, attrs: Mapping[str, Any]) -> bool:
     """Whether the replicas of the axis that is being mapped meet in an op, or somewhere inside of it."""
     axis = mapped_axis()
     if axis is None:

@@ -21,7 +21,7 @@ Their order of summation is that of ``replica_tree``: it depends on the number o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,6 +34,10 @@ from hybridflow.compiler.ops.evaluation_order import replica_fold
 from hybridflow.compiler.ops.op_table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.compiler.ops.replica_tree import canonical_nodes, folded
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, user_location
+
+if TYPE_CHECKING:
+    from hybridflow.compiler.ir.extents import Dim
+
 
 REDUCTIONS = ("sum", "mean", "max", "min")
 
@@ -54,7 +58,9 @@ def _rows(b: Builder, x: Value) -> list[Any]:
 _COMBINE: dict[str, str] = {"sum": "add", "mean": "add", "max": "maximum", "min": "minimum"}
 
 
-def _exchanged(b: Builder, make: Callable[..., Any], name: str, x: Value, shape: Any, axis: MeshAxis) -> Value:
+def _exchanged(
+    b: Builder, make: Callable[..., Any], name: str, x: Value, shape: tuple[int | Dim, ...], axis: MeshAxis
+) -> Value:
     """What the processes that share the replicas out make of the values that each has: another array of a shape."""
     assert axis.share is not None
     types = (x.type.with_shape(shape), TensorType((), dt.int32))
@@ -259,7 +265,7 @@ def _check_parts(name: str, x: TensorType, axis: int, size: int) -> None:
         raise ShapeError(name, f"the value is {x}; its axis {axis} does not fall into {size} equal parts.")
 
 
-def _replica(name: str, what: str, number: Any, size: int) -> int:
+def _replica(name: str, what: str, number: object, size: int) -> int:
     if isinstance(number, bool) or not isinstance(number, int) or not -size <= number < size:
         raise ArgumentError(name, f"{what} is {number!r}. Expected the number of one of {size} replicas.")
     return number % size
@@ -342,7 +348,7 @@ def _permute_reference(x: np.ndarray, axis: str, size: int, pairs: tuple[tuple[i
     return out
 
 
-def _collective(name: str, arity: int, meeting: Callable[..., tuple[Any, bool]], **fields: Any) -> None:
+def _collective(name: str, arity: int, meeting: Callable[..., tuple[Any, bool]], **fields: object) -> None:
     define(
         name,
         Kind.COLLECTIVE,

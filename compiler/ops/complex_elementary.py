@@ -37,7 +37,7 @@ class Real:
         """A number as a value like this one."""
         return Real(self.b, self.of(value))
 
-    def _two(self, name: str, x: Any, y: Any) -> Real:
+    def _two(self, name: str, x: object, y: object) -> Real:
         return Real(self.b, getattr(self.b, name)(self.of(x), self.of(y)))
 
     def __add__(self, other: Any) -> Real:
@@ -46,36 +46,36 @@ class Real:
     def __radd__(self, other: Any) -> Real:
         return self._two("add", other, self)
 
-    def __sub__(self, other: Any) -> Real:
+    def __sub__(self, other: object) -> Real:
         return self._two("subtract", self, other)
 
-    def __rsub__(self, other: Any) -> Real:
+    def __rsub__(self, other: object) -> Real:
         return self._two("subtract", other, self)
 
-    def __mul__(self, other: Any) -> Real:
+    def __mul__(self, other: object) -> Real:
         return self._two("multiply", self, other)
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other: Any) -> Real:
+    def __truediv__(self, other: object) -> Real:
         return self._two("divide", self, other)
 
-    def __rtruediv__(self, other: Any) -> Real:
+    def __rtruediv__(self, other: object) -> Real:
         return self._two("divide", other, self)
 
     def __neg__(self) -> Real:
         return Real(self.b, self.b.negative(self.node))
 
-    def __lt__(self, other: Any) -> Real:
+    def __lt__(self, other: object) -> Real:
         return self._two("less", self, other)
 
-    def __gt__(self, other: Any) -> Real:
+    def __gt__(self, other: object) -> Real:
         return self._two("greater", self, other)
 
-    def __ge__(self, other: Any) -> Real:
+    def __ge__(self, other: object) -> Real:
         return self._two("greater_equal", self, other)
 
-    def equals(self, other: Any) -> Real:
+    def equals(self, other: object) -> Real:
         return self._two("equal", self, other)
 
     def __and__(self, other: Real) -> Real:

@@ -133,7 +133,7 @@ def _scan_samples(parts: int) -> Callable[..., Any]:
     return make
 
 
-def _scans(of: str, operands: int, result: int, **fields: Any) -> None:
+def _scans(of: str, operands: int, result: int, **fields: object) -> None:
     """One for each part of the result, which is that of the state from component ``result`` on."""
     for k, part in enumerate(("real", "imag")):
         name = f"complex_{of}_{part}"

@@ -33,7 +33,7 @@ Rule = Callable[..., Any]
 def componentwise(name: str) -> Rule:
     """The rule of ops that do the same to both parts."""
 
-    def rule(b: Builder, *xs: Value, **attrs: Any) -> Pair:
+    def rule(b: Builder, *xs: Value, **attrs: object) -> Pair:
         op = getattr(b, name)
         real = op(*[x.real if isinstance(x, Pair) else x for x in xs], **attrs)
         return Pair(real, op(*[x.imag if isinstance(x, Pair) else x for x in xs], **attrs))
@@ -55,7 +55,7 @@ class Moved:
 def either(name: str, join: str) -> Rule:
     """The rule of tests: that of both parts, joined by ``logical_or`` or ``logical_and``."""
 
-    def rule(b: Any, *xs: Pair) -> Value:
+    def rule(b: object, *xs: Pair) -> Value:
         test = getattr(b, name)
         return getattr(b, join)(test(*[x.real for x in xs]), test(*[x.imag for x in xs]))
 
@@ -65,7 +65,7 @@ def either(name: str, join: str) -> Rule:
 def deferred(module: str, name: str) -> Rule:
     """The rule of that name in a module beside this one, which programs of real numbers do without."""
 
-    def rule(b: Builder, *xs: Pair, **attrs: Any) -> Pair:
+    def rule(b: Builder, *xs: Pair, **attrs: object) -> Pair:
         rule_of_module = getattr(importlib.import_module(f"hybridflow.compiler.ops.{module}"), name)
         result: Pair = rule_of_module(b, *xs, **attrs)
         return result
@@ -81,7 +81,7 @@ def full(b: Any, value: float, like: Value) -> Any:
     return b.full(value, like=like.type)
 
 
-def joined(b: Any, x: Any, dtype: Any) -> Pair:
+def joined(b: Any, x: Any, dtype: np.dtype[Any]) -> Pair:
     """Real numbers as complex ones of ``dtype``."""
     part = dt.part_dtype(dtype)
     real = x if x.dtype == part else b.convert(x, dtype=part)
@@ -109,7 +109,7 @@ def constant(b: Builder, value: Literal) -> Pair:
     return Pair(b.constant(value=Literal.of(real)), b.constant(value=Literal.of(imag)))
 
 
-def pad(b: Builder, x: Pair, value: Any, **attrs: Any) -> Pair:
+def pad(b: Builder, x: Pair, value: object, **attrs: object) -> Pair:
     return Pair(b.pad(x.real, value=value, **attrs), b.pad(x.imag, value=0.0, **attrs))
 
 
@@ -185,8 +185,8 @@ def sign(b: Builder, x: Pair) -> Pair:
 def convolution(name: str) -> Callable[..., Any]:
     """The rule of an op that is a sum of products of its operands."""
 
-    def pairs(b: Builder, x: Pair, y: Pair, **attrs: Any) -> Pair:
-        def product(left: Any, right: Any) -> Any:
+    def pairs(b: Builder, x: Pair, y: Pair, **attrs: object) -> Pair:
+        def product(left: object, right: object) -> Any:
             return getattr(b, name)(left, right, **attrs)
 
         real = b.subtract(product(x.real, y.real), product(x.imag, y.imag))
@@ -195,18 +195,18 @@ def convolution(name: str) -> Callable[..., Any]:
     return pairs
 
 
-def matmul(b: Builder, x: Pair, y: Pair, sum_dtype: dt.DType, **attrs: Any) -> Pair:
+def matmul(b: Builder, x: Pair, y: Pair, sum_dtype: dt.DType, **attrs: object) -> Pair:
     """Four real products, each in the order of real ones."""
 
-    def product(left: Any, right: Any) -> Any:
+    def product(left: object, right: object) -> Any:
         return b.matmul(left, right, sum_dtype=dt.part_dtype(sum_dtype), **attrs)
 
     real = b.subtract(product(x.real, y.real), product(x.imag, y.imag))
     return Pair(real, b.add(product(x.real, y.imag), product(x.imag, y.real)))
 
 
-def vecdot(b: Builder, x: Pair, y: Pair, axes: Any, sum_dtype: dt.DType) -> Pair:
-    def product(left: Any, right: Any) -> Any:
+def vecdot(b: Builder, x: Pair, y: Pair, axes: object, sum_dtype: dt.DType) -> Pair:
+    def product(left: object, right: object) -> Any:
         return b.vecdot(left, right, axes=axes, sum_dtype=dt.part_dtype(sum_dtype))
 
     real = b.subtract(product(x.real, y.real), product(x.imag, y.imag))

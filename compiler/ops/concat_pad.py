@@ -47,7 +47,7 @@ def _pad_canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str
 
 
 def _pad_infer(
-    x: TensorType, low: tuple[Extent, ...], high: tuple[Extent, ...], interior: tuple[int, ...], value: Any
+    x: TensorType, low: tuple[Extent, ...], high: tuple[Extent, ...], interior: tuple[int, ...], value: object
 ) -> TensorType:
     shape = []
     for size, before, after, between in zip(x.shape, low, high, interior):
@@ -80,7 +80,7 @@ def _pad_segments(
     low: tuple[Extent, ...],
     high: tuple[Extent, ...],
     interior: tuple[int, ...],
-    value: Any,
+    value: object,
 ) -> list[Segment]:
     x = types[0]
     moved: Segment = (0, x.shape, low, tuple(between + 1 for between in interior))

@@ -51,7 +51,7 @@ iterations: its forward pass counts them and stacks the same residuals into memo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import numpy as np
@@ -118,7 +118,7 @@ define(
 # ---- what sub-graphs must be like
 
 
-def _graph(name: str, what: str, value: Any) -> Graph:
+def _graph(name: str, what: str, value: object) -> Graph:
     if not isinstance(value, Graph):
         raise ArgumentTypeError(name, f"{what} is {value!r}. Expected a graph.")
     if value.updates or any(n.is_parameter and n.attrs["role"] is not Role.ARGUMENT for n in value.inputs):
@@ -137,7 +137,7 @@ def _check_inputs(name: str, what: str, graph: Graph, operands: Types) -> None:
         _check_type(name, f"input {i} ({graph.inputs[i].attrs['name']!r}) of {what}", inner, outer, "it is given")
 
 
-def _check_type(name: str, what: str, actual: Any, expected: Any, whose: str) -> None:
+def _check_type(name: str, what: str, actual: object, expected: object, whose: str) -> None:
     if actual == expected:
         return
     differ = DTypeError if getattr(actual, "dtype", None) != getattr(expected, "dtype", None) else ShapeError
@@ -153,12 +153,12 @@ def _check_carries(name: str, types: Types, carries: Types) -> None:
         _check_type(name, f"result {i} of the body", new, old, f"carry {i} is")
 
 
-def _may_raise(types: tuple[TensorType, ...], attrs: Any) -> bool:
+def _may_raise(types: tuple[TensorType, ...], attrs: Mapping[str, Any]) -> bool:
     return any(graph.may_raise for graph in graphs_in(attrs))
 
 
 def _no_derivative(name: str) -> Callable[..., Any]:
-    def vjp(*args: Any, **attrs: Any) -> NoReturn:
+    def vjp(*args: object, **attrs: object) -> NoReturn:
         raise GradientError(name, f"there is no derivative through {name} yet.")
 
     return vjp
@@ -167,7 +167,7 @@ def _no_derivative(name: str) -> Callable[..., Any]:
 def _many(name: str) -> Callable[..., Any]:
     """The rule of that name for many examples at once."""
 
-    def rule(*args: Any, **attrs: Any) -> Any:
+    def rule(*args: object, **attrs: object) -> Any:
         from hybridflow.compiler.ops import control_flow_batching  # which a first operation does without
 
         return getattr(control_flow_batching, name)(*args, **attrs)
@@ -178,7 +178,7 @@ def _many(name: str) -> Callable[..., Any]:
 def _derivative(name: str) -> Callable[..., Any]:
     """The rule of that name for derivatives."""
 
-    def rule(*args: Any, **attrs: Any) -> Any:
+    def rule(*args: object, **attrs: object) -> Any:
         from hybridflow.compiler.ops import control_flow_derivatives  # which a first operation does without
 
         return getattr(control_flow_derivatives, name)(*args, **attrs)
@@ -186,7 +186,7 @@ def _derivative(name: str) -> Callable[..., Any]:
     return rule
 
 
-def _control(name: str, **fields: Any) -> None:
+def _control(name: str, **fields: object) -> None:
     fields.setdefault("vjp", _no_derivative(name))
     fields.setdefault("raises", _may_raise)
     define(
@@ -529,13 +529,13 @@ def _host_call_canon(types: Types, attrs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _host_call_reference(
-    run: GraphRunner, *xs: np.ndarray, number: int, types: tuple[TensorType, ...], is_last: bool, exchange: Any
+    run: GraphRunner, *xs: np.ndarray, number: int, types: tuple[TensorType, ...], is_last: bool, exchange: object
 ) -> tuple[np.ndarray, ...]:
     return tuple(run.callback(number, xs, types))
 
 
 def _host_call_vjp(
-    b: Builder, gs: Sequence[Any], outs: Any, *xs: Value, is_last: bool, **attrs: Any
+    b: Builder, gs: Sequence[Any], outs: object, *xs: Value, is_last: bool, **attrs: object
 ) -> list[Cotangent]:
     if is_last:
         raise GradientError(

@@ -25,7 +25,7 @@ from hybridflow.compiler.ir.results import is_token
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops.batching_rules import PartlyBatched, axis_to_front, refuse_divergence
 from hybridflow.compiler.ops.control_flow_derivatives import inlined
-from hybridflow.compiler.ops.op_table import TABLE
+from hybridflow.compiler.ops.op_table import TABLE, OpDef
 
 Flags = Sequence[bool]
 
@@ -34,7 +34,9 @@ def _is_pure(graphs: Sequence[Graph]) -> bool:
     return not any(g.is_ordered or any(is_token(n.type) for n in g.inputs) for g in graphs)
 
 
-def example_by_example(b: Builder, op: Any, size: Extent, batched: Flags, /, *xs: Value, **attrs: Any) -> PartlyBatched:
+def example_by_example(
+    b: Builder, op: OpDef, size: Extent, batched: Flags, /, *xs: Value, **attrs: Any
+) -> PartlyBatched:
     """The op for one example after another.  Tokens go from each to the next."""
     refuse_divergence(op, graphs_in(attrs))
     tokens = [i for i, x in enumerate(xs) if is_token(x.type)]
@@ -69,7 +71,7 @@ def _each(b: Builder, which: Value, like: Any) -> Value:
 # ---- call, cond
 
 
-def call_batch(b: Builder, op: Any, size: Extent, batched: Flags, /, *xs: Value, body: Graph) -> PartlyBatched:
+def call_batch(b: Builder, op: object, size: Extent, batched: Flags, /, *xs: Value, body: Graph) -> PartlyBatched:
     graph, flags = batched_graph(body, batched, size)
     return PartlyBatched(b.results(b.call(*xs, body=graph)), flags)
 
@@ -86,7 +88,7 @@ def _both_branches(b: Builder, chosen: Value, xs: Sequence[Value], batched: Flag
 
 
 def cond_batch(
-    b: Builder, op: Any, size: Extent, batched: Flags, /, which: Value, *xs: Value, branches: tuple[Graph, ...]
+    b: Builder, op: OpDef, size: Extent, batched: Flags, /, which: Value, *xs: Value, branches: tuple[Graph, ...]
 ) -> PartlyBatched:
     if batched[0] and not _is_pure(branches):
         return example_by_example(b, op, size, batched, which, *xs, branches=branches)
@@ -194,7 +196,7 @@ def _while_any_active(
 
 
 def scan_batch(
-    b: Builder, op: Any, size: Extent, batched: Flags, /, *xs: Value, body: Graph, carries: int, stacked: int,
+    b: Builder, op: object, size: Extent, batched: Flags, /, *xs: Value, body: Graph, carries: int, stacked: int,
     length: Extent, reverse: bool,
 ) -> PartlyBatched:  # fmt: skip
     """The axis of examples lies behind that of the slices, in operands and in stacks that are made."""
@@ -239,7 +241,7 @@ def dynamic_extent_batch(
 
 
 def custom_batch(
-    b: Builder, op: Any, size: Extent, batched: Flags, /, *xs: Value, derivative: Graph, given: int, made: int
+    b: Builder, op: object, size: Extent, batched: Flags, /, *xs: Value, derivative: Graph, given: int, made: int
 ) -> Any:
     """Each example has cotangents of its own, and so a source of its own."""
     count = made + given

@@ -854,7 +854,7 @@ def dynamic_extent_vjp(
 
 @_tangents_without_effects
 def dynamic_extent_jvp(
-    b: Builder, tangents: Values, outs: Values, count: Any, *xs: Value, body: Graph, symbol: str
+    b: Builder, tangents: Values, outs: Values, count: object, *xs: Value, body: Graph, symbol: str
 ) -> tuple[Any, ...]:
     along = [i for i, t in enumerate(tangents[1:]) if t is not None]
     operands = [*xs, *(tangents[i + 1] for i in along)]

@@ -102,7 +102,7 @@ def _check(op: str, x: TensorType, y: TensorType) -> None:
         raise type_rules.symbolic(op, f"channels of {x} and {y}")
 
 
-def _convolve_infer(x: TensorType, f: TensorType, **attrs: Any) -> TensorType:
+def _convolve_infer(x: TensorType, f: TensorType, **attrs: object) -> TensorType:
     _check("convolve", x, f)
     if not is_static((*f.shape[:-2], f.shape[-1])):
         raise type_rules.symbolic("convolve", f"the filter is {f}")
@@ -127,11 +127,11 @@ def _filter_infer(x: TensorType, g: TensorType, **attrs: Any) -> TensorType:
 # ---- meaning
 
 
-def _convolve_reference(x: np.ndarray, f: np.ndarray, **attrs: Any) -> np.ndarray:
+def _convolve_reference(x: np.ndarray, f: np.ndarray, **attrs: object) -> np.ndarray:
     return reference_arrays.convert(convolved(np.matmul, _exact(x), _exact(f), attrs), x.dtype)
 
 
-def _filter_reference(x: np.ndarray, g: np.ndarray, size: Each, **attrs: Any) -> np.ndarray:
+def _filter_reference(x: np.ndarray, g: np.ndarray, size: Each, **attrs: object) -> np.ndarray:
     return reference_arrays.convert(convolved_filter(np.matmul, _exact(x), _exact(g), size, attrs), x.dtype)
 
 
@@ -240,7 +240,7 @@ def to_image(b: Builder, g: Value, f: Value, x: TensorType, attrs: Mapping[str, 
     )
 
 
-def _convolve_vjp(b: Builder, g: Value, out: Value, x: Value, f: Value, **attrs: Any) -> tuple[Cotangent, ...]:
+def _convolve_vjp(b: Builder, g: Value, out: Value, x: Value, f: Value, **attrs: object) -> tuple[Cotangent, ...]:
     return (
         lambda: to_image(b, g, f, x.type, attrs),
         lambda: b.convolve_filter(x, g, size=f.type.shape[:-3], **attrs),
@@ -248,7 +248,7 @@ def _convolve_vjp(b: Builder, g: Value, out: Value, x: Value, f: Value, **attrs:
 
 
 def _filter_vjp(
-    b: Builder, h: Value, out: Value, x: Value, g: Value, size: Each, **attrs: Any
+    b: Builder, h: Value, out: Value, x: Value, g: Value, size: Each, **attrs: object
 ) -> tuple[Cotangent, ...]:
     return lambda: to_image(b, g, h, x.type, attrs), lambda: b.convolve(x, h, **attrs)
 
@@ -273,7 +273,7 @@ def _out_of(b: Builder, x: Value, axis: int, size: Extent) -> Value:
 
 
 def _convolve_batch(
-    b: Builder, op: Any, size: Extent, batched: Sequence[bool], x: Value, f: Value, /, **attrs: Any
+    b: Builder, op: object, size: Extent, batched: Sequence[bool], x: Value, f: Value, /, **attrs: object
 ) -> Any:
     """Examples of images are more images, of filters more channels, of both more groups.  A kernel knows how many
     channels there are, but need not know how many groups."""
@@ -289,7 +289,7 @@ def _convolve_batch(
 
 
 def _filter_batch(
-    b: Builder, op: Any, size: Extent, batched: Sequence[bool], x: Value, g: Value, /, **attrs: Any
+    b: Builder, op: object, size: Extent, batched: Sequence[bool], x: Value, g: Value, /, **attrs: object
 ) -> Any:
     if not isinstance(size, int):
         x, g, batched = axis_to_front(b, x, batched[0], size), axis_to_front(b, g, batched[1], size), (True, True)

@@ -63,7 +63,7 @@ def _attrs(inputs: Values, attrs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def derivative(
-    vjp: Callable[..., list[Any]], b: Any, gs: Values, outs: Values, xs: Values, so_far: Values,
+    vjp: Callable[..., list[Any]], b: object, gs: Values, outs: Values, xs: Values, so_far: Values,
     wanted: Sequence[bool], attrs: Mapping[str, Any],
 ) -> list[Any]:  # fmt: skip
     """What the derivative ``vjp`` of control flow gives for its twin without effects."""
@@ -76,7 +76,7 @@ def derivative(
 
 
 def tangents(
-    jvp: Callable[..., Sequence[Any]], b: Any, rates_in: Values, outs: Values, xs: Values, attrs: Mapping[str, Any]
+    jvp: Callable[..., Sequence[Any]], b: object, rates_in: Values, outs: Values, xs: Values, attrs: Mapping[str, Any]
 ) -> tuple[Any, ...]:
     """The same for tangents."""
     kept, result_flags = [not is_token(x.type) for x in xs], [not is_token(out.type) for out in outs]

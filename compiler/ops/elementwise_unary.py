@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -603,11 +603,11 @@ def _complex_reference(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return out
 
 
-def _complex_jvp(b: Builder, tangents: Any, out: Value, x: Value, y: Value) -> Any:
+def _complex_jvp(b: Builder, tangents: Iterable[object], out: Value, x: Value, y: Value) -> Any:
     return b.complex(*[b.full(0, like=x.type) if t is None else t for t in tangents])
 
 
-def _part(name: str, doc: str, **fields: Any) -> None:
+def _part(name: str, doc: str, **fields: object) -> None:
     define(
         name,
         Kind.ELEMENTWISE,

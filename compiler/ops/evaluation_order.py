@@ -81,7 +81,7 @@ def ordered_prod(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     return reference_arrays.convert(ordered_fold(np.multiply, 1.0, reference_arrays.computed(x), axes), x.dtype)
 
 
-def ordered_fold(combine: Combine, identity: Any, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+def ordered_fold(combine: Combine, identity: object, x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     """``x`` folded over ``axes`` in its own dtype; ``identity`` must be one that changes no bits."""
     kept_shape = tuple(x.shape[a] for a in type_rules.kept_axes(x.ndim, axes))
     reduced = [a in axes for a in range(x.ndim) if x.shape[a] != 1]

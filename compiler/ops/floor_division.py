@@ -133,14 +133,14 @@ def _scalar(name: str, part: int) -> Callable[..., Any]:
     return scalar
 
 
-def _samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+def _samples(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[samples.Sample]:
     result = samples.elementwise(2)(rng, dtype)
     if dt.is_float(dtype):
         return result
     return [((x, np.where(y == 0, dtype.type(3), y)), attrs) for (x, y), attrs in result]
 
 
-def _divides_integers(types: tuple[TensorType, ...], attrs: Any) -> bool:
+def _divides_integers(types: tuple[TensorType, ...], attrs: object) -> bool:
     return not dt.is_float(types[0].dtype)
 
 

@@ -199,7 +199,7 @@ def times(e: Arithmetic, x: Complex, w: Complex) -> Complex:
     return e.fma(xr, wr, e.neg(e.mul(xi, wi))), e.fma(xr, wi, e.mul(xi, wr))
 
 
-def is_one(split: Split, k1: Any) -> bool:
+def is_one(split: Split, k1: object) -> bool:
     """Whether a row of constants is left out: that of number 0, where a butterfly has it."""
     return split.parts[0].is_butterfly and isinstance(k1, int) and k1 == 0
 

@@ -51,7 +51,7 @@ def _wrapped(name: str, x: np.ndarray, indices: np.ndarray, axis: int) -> np.nda
     return np.where(indices < 0, indices + size, indices).astype(np.int64)
 
 
-def _always(types: tuple[TensorType, ...], attrs: Any) -> bool:
+def _always(types: tuple[TensorType, ...], attrs: object) -> bool:
     return True
 
 
@@ -113,7 +113,9 @@ def _lines(b: Builder, x: TensorType, indices: Value, axis: int) -> Value:
     return b.broadcast(b.reshape(indices, shape=(size, count)), shape=shape, axes=(0, axis))
 
 
-def _take_batch(b: Builder, op: Any, size: Extent, batched: Sequence[bool], x: Value, indices: Value, axis: int) -> Any:
+def _take_batch(
+    b: Builder, op: object, size: Extent, batched: Sequence[bool], x: Value, indices: Value, axis: int
+) -> Any:
     if not batched[1]:
         return b.take(x, indices, axis=axis + 1)
     if not batched[0]:
@@ -207,7 +209,7 @@ define(
 
 
 def _scatter_batch(
-    b: Builder, op: Any, size: Extent, batched: Sequence[bool], x: Value, indices: Value, updates: Value, axis: int
+    b: Builder, op: object, size: Extent, batched: Sequence[bool], x: Value, indices: Value, updates: Value, axis: int
 ) -> Any:
     x, updates = axis_to_front(b, x, batched[0], size), axis_to_front(b, updates, batched[2], size)
     axis += 1
@@ -325,7 +327,7 @@ def _scatter_set_vjp(
 
 def _scatter_set_batch(
     b: Builder,
-    op: Any,
+    op: object,
     size: Extent,
     batched: Sequence[bool],
     x: Value,

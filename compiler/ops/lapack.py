@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -75,7 +75,7 @@ def _host(
 ) -> None:
     """``results(*types, **attrs)`` are the types of what ``reference`` makes."""
 
-    def infer(*types: TensorType, **attrs: Any) -> TupleType:
+    def infer(*types: TensorType, **attrs: object) -> TupleType:
         _check(name, square, *types)
         return TupleType(tuple(results(*types, **attrs)))
 
@@ -124,14 +124,16 @@ def _of_conjugates(rule: Callable[..., Any]) -> Callable[..., Any]:
             return lambda: turned(b, g())
         return g if g is None else _conj(b, g)
 
-    def vjp(b: Builder, gs: Any, outs: Any, *inputs: Value, **attrs: Any) -> Any:
+    def vjp(b: Builder, gs: Iterable[object], outs: Any, *inputs: Value, **attrs: Any) -> Any:
         gradients = rule(b, tuple([turned(b, g) for g in gs]), outs, *inputs, **attrs)
         return tuple([turned(b, g) for g in gradients])
 
     return vjp
 
 
-def _batch(arity: int | None, b: Any, op: Any, size: Any, batched: Sequence[bool], *inputs: Any, **attrs: Any) -> Any:
+def _batch(
+    arity: int | None, b: Builder, op: Any, size: Any, batched: Sequence[bool], *inputs: Any, **attrs: Any
+) -> Any:
     """Examples are one axis more in front of the stacks."""
     inputs = tuple(x if is_batched else axis_to_front(b, x, is_batched, size) for x, is_batched in zip(inputs, batched))
     return b.emit(op, *inputs, **attrs)
@@ -168,7 +170,7 @@ def _mul(b: Builder, *factors: Value) -> Value:
     return functools.reduce(lambda x, y: b.matmul(x, y, sum_dtype=x.type.dtype), factors)
 
 
-def _one(b: Builder, value: Any) -> Value:
+def _one(b: Builder, value: object) -> Value:
     """The result of an op that has one."""
     (result,) = b.results(value)
     return result
@@ -271,7 +273,7 @@ def _magnitude(b: Builder, x: Value) -> Value:
     return b.abs(x) if dt.is_complex(x.type.dtype) else x
 
 
-def _sums(b: Builder, v: Value, like: Any) -> Value:
+def _sums(b: Builder, v: Value, like: object) -> Value:
     """1 / (v[j] + v[i]), and 0 where the two are."""
     return _reciprocal(b, b.add(_across(b, v, like, -1), _across(b, v, like, -2)), v)
 
@@ -371,7 +373,7 @@ _host(
 )
 
 
-def _inv_vjp(b: Builder, gs: Any, outs: Any, a: Value) -> tuple[Cotangent, ...]:
+def _inv_vjp(b: Builder, gs: Any, outs: Sequence[Any], a: Value) -> tuple[Cotangent, ...]:
     (g,), turned = gs, _t(b, outs[0])
     return (b.negative(_mul(b, turned, g, turned)),)
 
@@ -383,7 +385,7 @@ def _pinv(a: np.ndarray, tolerance: np.ndarray) -> tuple[np.ndarray]:
     return (np.ascontiguousarray(np.linalg.pinv(a, rcond=tolerance[..., 0, 0].real)),)
 
 
-def _pinv_vjp(b: Builder, gs: Any, outs: Any, a: Value, tolerance: Any) -> tuple[Cotangent, ...]:
+def _pinv_vjp(b: Builder, gs: Any, outs: Any, a: Value, tolerance: object) -> tuple[Cotangent, ...]:
     """For matrices whose rank does not change nearby."""
     (p,), (g,) = outs, gs
     pt, gt = _h(b, p), _h(b, g)
@@ -405,7 +407,7 @@ _host(
 )
 
 
-def _lstsq(a: np.ndarray, y: np.ndarray, tolerance: np.ndarray, rank: Any) -> tuple[np.ndarray, np.ndarray]:
+def _lstsq(a: np.ndarray, y: np.ndarray, tolerance: np.ndarray, rank: object) -> tuple[np.ndarray, np.ndarray]:
     if a.shape[-2] > 2 * a.shape[-1] > 0 and np.isfinite(a).all():  # singular values of the triangle are those of all
         q, a = np.linalg.qr(a)
         y = _adjoint_of(q) @ y
@@ -427,7 +429,7 @@ def _lstsq_types(a: TensorType, y: TensorType, tolerance: TensorType, rank: Exte
 
 
 def _lstsq_vjp(
-    b: Builder, gs: Any, outs: Any, a: Value, y: Value, tolerance: Any, rank: Extent
+    b: Builder, gs: Any, outs: Sequence[Any], a: Value, y: Value, tolerance: Any, rank: Extent
 ) -> tuple[Cotangent, ...]:
     """For matrices whose rank does not change nearby."""
     x, (gx, gs_values) = outs[0], gs
@@ -489,16 +491,16 @@ def _lu_types(a: TensorType, rank: Extent) -> tuple[TensorType, TensorType]:
     return a, TensorType(a.shape[:-1], dt.int64)
 
 
-def _lu_vjp(b: Builder, gs: Any, outs: Any, a: Value, rank: Extent) -> tuple[Cotangent, ...]:
+def _lu_vjp(b: Builder, gs: Sequence[Any], outs: Any, a: Value, rank: Extent) -> tuple[Cotangent, ...]:
     (both, order), g, shape = outs, gs[0], a.type.shape
     m, n = shape[-2:]
 
-    def part(x: Any, rows: tuple[Extent, Extent], columns: tuple[Extent, Extent]) -> Any:
+    def part(x: object, rows: tuple[Extent, Extent], columns: tuple[Extent, Extent]) -> Any:
         front = shape[:-2]
         start, stop = ((*(0 for _ in front), rows[0], columns[0]), (*front, rows[1], columns[1]))
         return b.slice(x, start=start, stop=stop, step=(1,) * len(shape))
 
-    def square(x: Any) -> Any:
+    def square(x: object) -> Any:
         return part(x, (0, rank), (0, rank))
 
     def unit_lower(x: Any) -> Any:
@@ -628,7 +630,7 @@ def _products_without(s: np.ndarray, count: int) -> np.ndarray:
     return np.asarray(result + np.swapaxes(result, -1, -2), s.dtype)
 
 
-def _cofactors_vjp(b: Builder, gs: Any, outs: Any, a: Value, *along: Any) -> tuple[Cotangent, ...]:
+def _cofactors_vjp(b: Builder, gs: Any, outs: object, a: Value, *along: Any) -> tuple[Cotangent, ...]:
     """A derivative along several matrices is the same in whatever order these come."""
     (g,) = gs
 
@@ -648,7 +650,7 @@ _host(
 )
 
 
-def _det_vjp(b: Builder, gs: Any, outs: Any, a: Value) -> tuple[Cotangent, ...]:
+def _det_vjp(b: Builder, gs: Sequence[Any], outs: Sequence[Any], a: Value) -> tuple[Cotangent, ...]:
     if dt.is_complex(a.type.dtype):  # of matrices that have an inverse
         share = _number(b, b.multiply(gs[0], outs[0]), a.type)
         return (b.multiply(share, _t(b, _one(b, b.inv(a)))),)
@@ -665,7 +667,7 @@ _host(
 )
 
 
-def _slogdet_vjp(b: Builder, gs: Any, outs: Any, a: Value) -> tuple[Cotangent, ...]:
+def _slogdet_vjp(b: Builder, gs: Any, outs: Sequence[Any], a: Value) -> tuple[Cotangent, ...]:
     of_sign, g = gs
     if dt.is_complex(a.type.dtype):  # whose sign turns as the logarithm's imaginary part says
         zero = b.full(0, like=outs[1].type)
@@ -710,7 +712,7 @@ def _square_qr_cotangent(b: Builder, q: Value, r: Any, gq: Any, gr: Any) -> Any:
     return _h(b, _one(b, b.triangular_solve(r, _h(b, right), lower=False, transposed=False)))
 
 
-def _qr_vjp(b: Builder, gs: Any, outs: Any, a: Value, complete: bool, rank: Extent) -> tuple[Cotangent, ...]:
+def _qr_vjp(b: Builder, gs: Sequence[Any], outs: Any, a: Value, complete: bool, rank: Extent) -> tuple[Cotangent, ...]:
     (q, r), shape = outs, a.type.shape
     m, n = shape[-2:]
     gq, gr = _zero_or(b, gs[0], q), _zero_or(b, gs[1], r)
@@ -750,7 +752,7 @@ _host(
 # ---- singular values
 
 
-def _svd(a: np.ndarray, complete: bool, rank: Any) -> tuple[np.ndarray, ...]:
+def _svd(a: np.ndarray, complete: bool, rank: object) -> tuple[np.ndarray, ...]:
     return tuple([np.ascontiguousarray(part) for part in np.linalg.svd(a, full_matrices=complete)])
 
 
@@ -763,7 +765,7 @@ def _svd_types(a: TensorType, complete: bool, rank: Extent) -> tuple[TensorType,
     )
 
 
-def _svd_vjp(b: Builder, gs: Any, outs: Any, a: Value, complete: bool, rank: Extent) -> tuple[Cotangent, ...]:
+def _svd_vjp(b: Builder, gs: Sequence[Any], outs: Any, a: Value, complete: bool, rank: Extent) -> tuple[Cotangent, ...]:
     u, s, vt = outs
     m, n = a.type.shape[-2:]
     if complete and not equal(m, n):
@@ -816,7 +818,7 @@ _host(
 )
 
 
-def _svdvals_vjp(b: Builder, gs: Any, outs: Any, a: Value, rank: Extent) -> tuple[Cotangent, ...]:
+def _svdvals_vjp(b: Builder, gs: Sequence[Any], outs: object, a: Value, rank: Extent) -> tuple[Cotangent, ...]:
     return (_of_singular_values(b, gs[0], a, rank),)
 
 
@@ -843,7 +845,7 @@ def _eigh(a: np.ndarray) -> tuple[np.ndarray, ...]:
     return tuple([np.ascontiguousarray(part) for part in np.linalg.eigh(a)])
 
 
-def _eigh_vjp(b: Builder, gs: Any, outs: Any, a: Value) -> tuple[Cotangent, ...]:
+def _eigh_vjp(b: Builder, gs: Sequence[Any], outs: Any, a: Value) -> tuple[Cotangent, ...]:
     w, v = outs
     inner = b.full(0, like=a.type)
     if gs[0] is not None:
@@ -865,7 +867,7 @@ _host(
 )
 
 
-def _eigvalsh_vjp(b: Builder, gs: Any, outs: Any, a: Value) -> tuple[Cotangent, ...]:
+def _eigvalsh_vjp(b: Builder, gs: Sequence[Any], outs: object, a: Value) -> tuple[Cotangent, ...]:
     _, v = b.results(b.eigh(a))
     return (_symmetric(b, _mul(b, b.multiply(v, _across(b, _as(b, gs[0], v.type), v.type, -1)), _h(b, v))),)
 
@@ -955,11 +957,11 @@ def _eig_cotangent(b: Builder, gs: Sequence[Any], outs: Sequence[Any], inputs: S
     return cotangent[: len(inputs)]
 
 
-def _eig_vjp(b: Builder, gs: Any, outs: Any, *inputs: Value) -> tuple[Cotangent, ...]:
+def _eig_vjp(b: Builder, gs: Sequence[Any], outs: Sequence[Any], *inputs: Value) -> tuple[Cotangent, ...]:
     return _eig_cotangent(b, gs, outs, inputs)
 
 
-def _eigvals_vjp(b: Builder, gs: Any, outs: Any, *inputs: Value) -> tuple[Cotangent, ...]:
+def _eigvals_vjp(b: Builder, gs: Any, outs: object, *inputs: Value) -> tuple[Cotangent, ...]:
     return _eig_cotangent(b, (*gs, None, None), b.results(b.eig(*inputs)), inputs)
 
 
@@ -992,7 +994,7 @@ def _matrix_function(name: str, doc: str) -> None:
 
         return (getattr(matrix_functions, name)(a),)
 
-    def vjp(b: Builder, gs: Any, outs: Any, a: Value) -> Any:
+    def vjp(b: Builder, gs: Sequence[Any], outs: object, a: Value) -> Any:
         turned, shape = _t(b, a), a.type.shape
         n, last = shape[-1], len(shape) - 1
         above = b.concat(turned, gs[0], axis=last)

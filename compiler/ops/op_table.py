@@ -57,7 +57,7 @@ class _NotDifferentiable:
         return "NOT_DIFFERENTIABLE"
 
 
-NOT_DIFFERENTIABLE: Any = _NotDifferentiable()
+NOT_DIFFERENTIABLE: object = _NotDifferentiable()
 """Said on purpose in place of a ``vjp``: the output does not depend smoothly on any input."""
 
 NOWHERE = (2**63 - 1, dt.int64)

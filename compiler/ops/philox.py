@@ -26,7 +26,7 @@ _LOW32 = 0xFFFFFFFF
 WORDS = 4  # of a block
 
 
-def philox(counter: np.ndarray, seed: int, third: Any = 0, fourth: Any = 0) -> np.ndarray:
+def philox(counter: np.ndarray, seed: int, third: object = 0, fourth: object = 0) -> np.ndarray:
     """The blocks of four words for an array of 64-bit counters, as uint32[..., 4]; ``third`` and ``fourth`` are the
     words of the counter's high half."""
     counter = np.asarray(counter, np.uint64)
@@ -164,7 +164,7 @@ def _blocks(e: Emit, *state_and_position: Val) -> list[Val]:
     return [e.or_(e.and_(a, _LOW32), e.shl(b, 32)) for a, b in (words[:2], words[2:])]
 
 
-def _samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+def _samples(rng: np.random.Generator, dtype: object) -> list[samples.Sample]:
     states = [(0, 0), (2**64 - 1, 2**64 - 1), (0x0123456789ABCDEF, 2**32 - 1)]
     shapes = [(8,), (9,), (3, 5), (0,), (), (2, 67), (3, 5), ()]
     result: list[samples.Sample] = [

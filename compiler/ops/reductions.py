@@ -8,7 +8,7 @@ the input.  The order of combining is the loop emitter's, fixed by shape and axe
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -368,7 +368,7 @@ def _position_with_value(name: str, find: Callable[..., Any], larger: bool, doc:
         value = np.take_along_axis(x, np.expand_dims(position, axes[0]), axes[0])
         return value.squeeze(axes[0]), position
 
-    def vjp(b: Any, gs: Any, outs: Any, x: Any, axes: tuple[int, ...]) -> tuple[Any, ...]:
+    def vjp(b: Builder, gs: Sequence[Any], outs: Sequence[Any], x: Any, axes: tuple[int, ...]) -> tuple[Any, ...]:
         g, position = gs[0], outs[1]
         if g is None:
             return (None,)
@@ -482,7 +482,7 @@ def _like(*inputs: TensorType, axis: int, name: str, dtypes: tuple[Any, ...] = d
     return inputs[0]
 
 
-def _exclusive(x: np.ndarray, axis: int, start: Any, step: Any) -> np.ndarray:
+def _exclusive(x: np.ndarray, axis: int, start: object, step: Any) -> np.ndarray:
     """Element i along the axis is what ``step(total, i-th slice)`` made of ``start`` in all steps before i."""
     lines = np.moveaxis(x.astype(dt.promote(x.dtype, dt.float64)), axis, 0)
     out = np.empty_like(lines)
@@ -558,7 +558,7 @@ def _linear_recurrence_combine(e: Emit, s: State, t: State) -> State:
 
 
 def _linear_recurrence_vjp(
-    b: Builder, g: Value, out: Value, factors: Value, terms: Any, axis: int
+    b: Builder, g: Value, out: Value, factors: Value, terms: object, axis: int
 ) -> tuple[Cotangent, ...]:
     carried = _carried(b, factors, g, axis)
     return b.multiply(carried, out), carried

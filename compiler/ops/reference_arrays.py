@@ -65,7 +65,7 @@ def in_double(function: Callable[..., Any]) -> Reference:
     """The reference that evaluates ``function`` in float64 and rounds once to the dtype of the first argument."""
 
     @functools.wraps(function)
-    def reference(*arrays: np.ndarray, **attrs: Any) -> np.ndarray:
+    def reference(*arrays: np.ndarray, **attrs: object) -> np.ndarray:
         with np.errstate(all="ignore"):
             wide = function(*(np.asarray(x, dt.promote(x.dtype, dt.float64)) for x in arrays), **attrs)
         return convert(wide, arrays[0].dtype)
@@ -77,7 +77,7 @@ def in_compute(function: Callable[..., Any]) -> Reference:
     """The reference that evaluates ``function`` in the kernels' compute dtype, where IEEE 754 fixes the bits."""
 
     @functools.wraps(function)
-    def reference(*arrays: np.ndarray, **attrs: Any) -> np.ndarray:
+    def reference(*arrays: np.ndarray, **attrs: object) -> np.ndarray:
         with np.errstate(all="ignore"):
             result = function(*map(computed, arrays), **attrs)
         return convert(result, arrays[0].dtype)
@@ -89,7 +89,7 @@ def predicate(function: Callable[..., Any]) -> Reference:
     """Like ``in_compute`` for functions with a bool result."""
 
     @functools.wraps(function)
-    def reference(*arrays: np.ndarray, **attrs: Any) -> np.ndarray:
+    def reference(*arrays: np.ndarray, **attrs: object) -> np.ndarray:
         return np.asarray(function(*map(computed, arrays), **attrs), np.bool_)
 
     return reference

@@ -80,7 +80,7 @@ def _uniforms(e: Emit, seed: Val, counter: Val, number: Val, dtype: DType, count
     return numbers[:count]
 
 
-def _uniforms_of(state: np.ndarray, counter: np.ndarray, number: int, dtype: Any, count: int) -> list[np.ndarray]:
+def _uniforms_of(state: np.ndarray, counter: np.ndarray, number: int, dtype: object, count: int) -> list[np.ndarray]:
     """``_uniforms`` in NumPy."""
     if dtype == np.float32:
         words = philox.philox(counter, int(state[0]), number).astype(np.float64)
@@ -165,7 +165,7 @@ def _define(
     message: str,
     examples: Callable[[Any, Any, Any], tuple[np.ndarray, ...]],
     arity: int = 2,
-    vjp: Any = NOT_DIFFERENTIABLE,
+    vjp: object = NOT_DIFFERENTIABLE,
 ) -> None:
     """An op over a state and parameters of its result's type; many states have parameters with their axes in front."""
 
@@ -192,7 +192,7 @@ def _define(
                 result[k] = reference(one, counter, *(p[k] for p in flat))
         return result.reshape(parameters[0].shape)
 
-    def make_samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+    def make_samples(rng: np.random.Generator, dtype: object) -> list[samples.Sample]:
         one = np.array([7, 2**64 - 3], np.uint64)
         three = np.array([[7, 1], [2**64 - 1, 0], [5, 2**33]], np.uint64)
         cases = [(one, s) for s in ((), (0,), (5,), (3, 67), (130,))] + [(three, (3,)), (three, (3, 9))]
@@ -274,7 +274,7 @@ def _is_not_finite(x: np.ndarray) -> np.ndarray:
     return np.asarray(~((x >= 0) & (x < np.inf)))
 
 
-def _gamma_vjp(b: Builder, g: Value, out: Value, state: Any, shape: Any) -> tuple[Cotangent, ...]:
+def _gamma_vjp(b: Builder, g: Value, out: Value, state: object, shape: Any) -> tuple[Cotangent, ...]:
     """Implicit: a sample keeps its place in the distribution, P(a, x), so dx/da = -(dP/da) / (dP/dx)."""
     a, x = (type_rules.as_dtype(b, value, dt.float64) for value in (shape, out))
     some = b.greater(x, b.full(0, like=x.type))

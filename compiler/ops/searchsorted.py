@@ -71,7 +71,7 @@ def _reference(x: np.ndarray, wanted: np.ndarray, right: bool, batch: int) -> np
 
 
 def _batch(
-    b: Builder, op: Any, size: Extent, batched: Sequence[bool], x: Value, wanted: Any, right: bool, batch: int
+    b: Builder, op: object, size: Extent, batched: Sequence[bool], x: Value, wanted: Any, right: bool, batch: int
 ) -> Any:
     if not batched[0] and batch == 0:  # the examples are so many more values
         return b.search(x, wanted, right=right, batch=0)
@@ -79,7 +79,7 @@ def _batch(
     return b.search(x, wanted, right=right, batch=batch + 1)
 
 
-def _samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+def _samples(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[samples.Sample]:
     result: list[samples.Sample] = []
     shapes = [((7,), (5,), 0), ((1,), (2, 3), 0), ((0,), (4,), 0), ((70,), (), 0), ((2, 9), (2, 4, 3), 1)]
     for rows, wanted, batch in shapes:

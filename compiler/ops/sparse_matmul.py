@@ -196,7 +196,7 @@ def _pairs(
     return complex_pairs.Pair(real, b.add(times(values.real, x.imag), times(values.imag, x.real)))
 
 
-def _samples(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+def _samples(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[samples.Sample]:
     result: list[samples.Sample] = []
     cases = [((5, 3), 4, 9), ((5,), 4, 9), ((1, 70), 3, 7), ((6, 2, 5), 1, 4), ((3, 0), 2, 2), ((4, 2), 3, 0)]
     for shape, rows, count in (*cases, ((0, 2), 2, 0), ((7, 33), 0, 0)):

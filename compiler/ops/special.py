@@ -69,7 +69,7 @@ def _reference(name: str) -> Callable[..., np.ndarray]:
 def _samples(domain: tuple[tuple[float, float], ...]) -> samples.Samples:
     """As ``samples.elementwise``, with fewer edges: of three inputs there are too many combinations."""
 
-    def cases(rng: np.random.Generator, dtype: Any) -> list[samples.Sample]:
+    def cases(rng: np.random.Generator, dtype: np.dtype[Any]) -> list[samples.Sample]:
         result: list[samples.Sample] = [
             (tuple(samples.values(rng, dtype, shape, one) for one in domain), {}) for shape in samples.SHAPES
         ]

@@ -104,7 +104,7 @@ def integer(name: str, what: str, value: Any) -> int:
         raise ArgumentTypeError(name, f"{what} is {value!r}. Expected an integer.") from None
 
 
-def flag(name: str, what: str, value: Any) -> bool:
+def flag(name: str, what: str, value: object) -> bool:
     """A bool; 0 and 1 are taken for one, as programs of NumPy's write them."""
     if isinstance(value, (bool, int, np.bool_)) and value in (0, 1):
         return bool(value)
@@ -150,7 +150,7 @@ def axis(name: str, x: TensorType, value: Any) -> int:
     return position % x.ndim
 
 
-def axes(name: str, x: TensorType, values: Any) -> tuple[int, ...]:
+def axes(name: str, x: TensorType, values: object) -> tuple[int, ...]:
     """Sorted distinct axes of ``x``; None means all, an int means one."""
     if values is None:
         return tuple(range(x.ndim))
@@ -210,7 +210,7 @@ def masked(b: Builder, g: Value, d: Value) -> Value:
     return b.multiply(g, b.where(pole, zero, d))
 
 
-def as_dtype(b: Builder, x: Value, dtype: Any) -> Any:
+def as_dtype(b: Builder, x: Value, dtype: object) -> Any:
     """``x`` converted, unless it has the dtype already."""
     return x if x.type.dtype == dtype else b.convert(x, dtype=dtype)
 

@@ -128,7 +128,7 @@ def decided_comparison(name: str, x: Bounds, y: Bounds) -> bool | None:
 # ---- rules
 
 
-def of_first(dtype: np.dtype, x: Bounds, *others: Bounds, **attrs: Any) -> Bounds:
+def of_first(dtype: np.dtype, x: Bounds, *others: Bounds, **attrs: object) -> Bounds:
     """Elements of the first input."""
     return x
 

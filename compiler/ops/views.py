@@ -212,7 +212,7 @@ def _slice_element(
 
 
 def _slice_origin(
-    x: TensorType, start: tuple[Extent, ...], stop: tuple[Extent, ...], step: Any
+    x: TensorType, start: tuple[Extent, ...], stop: tuple[Extent, ...], step: object
 ) -> tuple[int, dict[str, Any]] | None:
     """The place of the first element in memory, and the attributes of the slice of this form that begins with the first
     element of x; None where extents are symbolic."""

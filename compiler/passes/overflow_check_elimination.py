@@ -229,7 +229,7 @@ class _Ranges:
     def _attrs(self, node: Node) -> Mapping[str, Any]:
         inner = iter(self.inner[node])
 
-        def changed(value: Any) -> Any:
+        def changed(value: object) -> Any:
             if isinstance(value, Graph):
                 return next(inner).without_checks()
             if isinstance(value, tuple):

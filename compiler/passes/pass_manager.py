@@ -43,7 +43,7 @@ def _inside(graph: Graph, function: GraphPass, done: dict[Graph, Graph]) -> Grap
     if not [node for node in graph.nodes if node.op.kind is Kind.CONTROL]:
         return graph
 
-    def changed(value: Any) -> Any:
+    def changed(value: object) -> Any:
         if isinstance(value, Graph):
             if value not in done:
                 done[value] = function(_inside(value, function, done))

@@ -128,7 +128,7 @@ class _Split:
         attrs_of_parts = {name: self._attr(value) for name, value in attrs.items()}
         return attrs_of_parts if any(attrs_of_parts[name] is not attrs[name] for name in attrs_of_parts) else attrs
 
-    def _attr(self, value: Any) -> Any:
+    def _attr(self, value: object) -> Any:
         if isinstance(value, Graph):
             if value not in self._done:
                 self._done[value] = split_complex(value)

@@ -69,7 +69,9 @@ def replayed(
     return known(values)
 
 
-def _make(known: Pass, records: Callable[[], Sequence[Record]], seeds: Seeds, wanted: Groups, values: Any) -> None:
+def _make(
+    known: Pass, records: Callable[[], Sequence[Record]], seeds: Seeds, wanted: Groups, values: Sequence[Any]
+) -> None:
     with _lock:
         if known.times is None:
             return

@@ -81,7 +81,7 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(function)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: object, **kwargs: object) -> Any:
         stage = getattr(function, "__name__", "custom_gradient")
         watcher = VariableWatcher()
         # The tapes go on recording: what grad_fn closes over may depend on the arguments, for second derivatives.

@@ -233,7 +233,7 @@ class ForwardAccumulator:
         pairs = [(x, t) for x, t in zip(record.outputs, out_tangents) if id(x) in some]
         self._keep([x for x, _ in pairs], [t for _, t in pairs])
 
-    def record_whole(self, call: object, out: object, /, *arguments: Any) -> None:
+    def record_whole(self, call: object, out: object, /, *arguments: object) -> None:
         """Called for public functions recorded as one; this accumulator takes their ops instead.
 
         Args:

@@ -70,7 +70,7 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux
     """
     both = _derived(function, argnums, has_aux, "grad")
 
-    def gradient_of(*args: Any, **kwargs: Any) -> Any:
+    def gradient_of(*args: object, **kwargs: object) -> Any:
         value, gradients = both(*args, **kwargs)
         return (gradients, value[1]) if has_aux else gradients
 
@@ -91,7 +91,7 @@ def _derived(
     several = isinstance(argnums, (tuple, list))
     numbers = numbers_of(argnums if several else [argnums], stage)
 
-    def value_and_gradient_of(*args: Any, **kwargs: Any) -> Any:
+    def value_and_gradient_of(*args: object, **kwargs: object) -> Any:
         positions = positions_of(numbers, len(args), stage)
         arguments = list(args)
         for position in positions:

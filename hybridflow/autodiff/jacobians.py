@@ -289,7 +289,7 @@ def _jacobian(stage: str, function: Function, argnums: object, has_aux: bool, wa
     several = isinstance(argnums, (tuple, list))
     numbers = numbers_of(argnums if several else [argnums], stage)
 
-    def jacobian_of(*args: Any, **kwargs: Any) -> Any:
+    def jacobian_of(*args: object, **kwargs: object) -> Any:
         positions = positions_of(numbers, len(args), stage)
         arguments = list(args)
         for position in positions:

@@ -250,7 +250,7 @@ class GradientTape(Recording):
             definition = Custom(vjp, outputs)
             self._note_call(definition, definition, inputs, outputs, [is_inexact(out.dtype) for out in outputs])
 
-    def follow(self, value: Any, outputs: Sequence[Any]) -> None:
+    def follow(self, value: object, outputs: Sequence[Any]) -> None:
         """Called when a value turns out to be one more of an operation's outputs: it is tracked like them.
 
         Args:
@@ -354,7 +354,7 @@ class GradientTape(Recording):
         """
         return self._recording and self._is_tracked(tensor)
 
-    def watch(self, value: Any) -> None:
+    def watch(self, value: object) -> None:
         """Watch tensors or variables, alone or nested.
 
         Args:
@@ -439,9 +439,9 @@ class GradientTape(Recording):
 
     def gradient(
         self,
-        target: Any,
-        sources: Any,
-        output_gradients: Any = None,
+        target: object,
+        sources: object,
+        output_gradients: object = None,
         unconnected_gradients: str = "none",
     ) -> Any:
         """The derivative of the sum of all elements of ``target`` with respect to each of ``sources``.
@@ -642,8 +642,8 @@ class GradientTape(Recording):
     @entered
     def jacobian(
         self,
-        target: Any,
-        sources: Any,
+        target: object,
+        sources: object,
         unconnected_gradients: str = "none",
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
@@ -759,7 +759,7 @@ class GradientTape(Recording):
 
     # Explanations
 
-    def why_none(self, source: Any) -> str:
+    def why_none(self, source: object) -> str:
         """Why the last gradient with respect to ``source`` was None.
 
         Args:

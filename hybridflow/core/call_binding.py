@@ -40,7 +40,7 @@ def unwrapped(function: Callable[..., Any]) -> tuple[Callable[..., Any], Any]:
 
 def _defaults_of(function: Callable[..., Any]) -> list[Any]:
     """The default values of a Python function, or of the one behind a method."""
-    python: Any = unwrapped(function)[0]
+    python: object = unwrapped(function)[0]
     python = getattr(python, "__func__", python)
     named = getattr(python, "__kwdefaults__", None) or {}
     return [*(getattr(python, "__defaults__", None) or ()), *named.keys(), *named.values()]
@@ -62,7 +62,7 @@ def split(parameters: Iterable[tuple[str, Any]], values: Iterable[Any]) -> tuple
     return args, kwargs
 
 
-def _signatures(function: Any) -> tuple[inspect.Signature, inspect.Signature]:
+def _signatures(function: Callable[..., Any]) -> tuple[inspect.Signature, inspect.Signature]:
     """What calls of a function are bound to: its own parameters, and these with names for the first of its ``*args``.
     Calls are bound to the latter where they can be.
 

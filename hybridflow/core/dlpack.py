@@ -144,7 +144,7 @@ class _Producer:
         return capsule
 
 
-def imported(value: Any, **options: Any) -> np.ndarray:
+def imported(value: object, **options: Any) -> np.ndarray:
     """An array over the memory of what exports DLPack on the CPU.  Raises whatever it or NumPy raises."""
     producer = _Producer(value)
     array = np.from_dlpack(producer, **options)

@@ -166,7 +166,7 @@ class StringTensor(Tensor):
         self._symbolic = new._symbolic
         _slot.__set__(self, _slot.__get__(new))
 
-    def __dlpack__(self, **options: Any) -> Any:
+    def __dlpack__(self, **options: object) -> Any:
         raise DTypeError("dlpack", f"{self.type} holds texts, which DLPack has not.")
 
     def __dlpack_device__(self) -> tuple[int, int]:

@@ -67,7 +67,7 @@ def is_open() -> bool:
     return _open() is not None
 
 
-def note(variable: Transactional, before: Any, after: Any) -> None:
+def note(variable: Transactional, before: object, after: object) -> None:
     """A variable is about to be written; its old value must stay what it is."""
     call = _open()
     if call is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,8 +17,11 @@ from hybridflow.eager import nan_checks
 from hybridflow.eager.execute import execute, operand_types, try_pair
 from hybridflow.runtime import uninterruptible
 
+if TYPE_CHECKING:
+    from hybridflow.compiler.ops.op_table import OpDef
 
-def apply(op: Any, *inputs: Tensor, **attributes: Any) -> Any:
+
+def apply(op: OpDef, *inputs: Tensor, **attributes: Any) -> Any:
     """Apply a primitive op to tensors whose shapes and dtypes already fit: run it, or record it while tracing.  The
     result is a tensor, of an op with several results a tuple of them.
 

@@ -33,7 +33,7 @@ class AttributeSlot:
     owner: Any
     was_present: dict[str, Any]
     name: str
-    before: Any  # what it held, or NOTHING
+    before: object  # what it held, or NOTHING
     reason: Any  # why the trace could not answer another call, unless the program sets the attribute
     was_read: bool  # before it was set, so that the trace is for calls that find what it held
     branches: list[Branch | None] = dataclasses.field(default_factory=list)  # in which it is set; None: outside of all

@@ -85,7 +85,7 @@ def builtin(recording: GuardBuilder, f: Any) -> Consuming | Callable[..., Any]:
     return unknown(recording, f)
 
 
-def _wrapper_of_class(recording: GuardBuilder, f: Any, kind: type) -> Any:
+def _wrapper_of_class(recording: GuardBuilder, f: Callable[..., Any], kind: type) -> Any:
     """A special method of a class's own class, as ``super().__call__`` in a metaclass finds it."""
     if f.__name__ == "__call__":
         return constructor(recording, kind)(f)
@@ -145,7 +145,7 @@ def _method(recording: GuardBuilder, f: Any, owner: Any) -> Consuming | Callable
     return Consuming(recording, f)
 
 
-def _note_method(recording: GuardBuilder, owner: Any, name: str, args: Any) -> None:
+def _note_method(recording: GuardBuilder, owner: Any, name: str, args: Sequence[Any]) -> None:
     """Note what a method written in C reads and changes of its instance."""
     outside = recording.slot_of(owner) is not None or recording.is_copy(owner)
     if not outside or is_plain(owner):
@@ -231,7 +231,7 @@ def _read_fields(recording: GuardBuilder, text: str, args: Sequence[Any], named:
             _read_fields(recording, specification, args, named)
 
 
-def _context_variable(recording: GuardBuilder, f: Any, variable: contextvars.ContextVar[Any]) -> Any:
+def _context_variable(recording: GuardBuilder, f: Callable[..., object], variable: contextvars.ContextVar[Any]) -> Any:
     if f.__name__ != "get":
         recording.effect(variable, "changes the context variable {}")
         return f
@@ -327,7 +327,7 @@ def getter(recording: GuardBuilder, f: Any, value: object) -> Any:
     return parts[0] if len(args) == 1 else tuple(parts)
 
 
-def prints(recording: GuardBuilder, f: Any, /, *values: Any, **options: Any) -> Any:
+def prints(recording: GuardBuilder, f: Callable[..., object], /, *values: Any, **options: Any) -> Any:
     """A function that shows what it is given, when the program runs: nothing is done with what it writes to."""
     for value in values:
         recording.note(read_text, value)

@@ -48,7 +48,7 @@ def is_stateful(module: str) -> bool:
     return module in c_function_models.STATEFUL_TYPES or module.startswith("numpy.random")
 
 
-def unknown(recording: GuardBuilder, f: Any) -> Any:
+def unknown(recording: GuardBuilder, f: Callable[..., Any]) -> Any:
     module = getattr(f, "__module__", None) or type(f).__module__
     name = name_of(f)
     calls = f"calls {name if module == 'builtins' else f'{module}.{name}'}"

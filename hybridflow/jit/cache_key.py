@@ -96,7 +96,7 @@ class NumberKey:
     def __eq__(self, other: object) -> bool:
         return type(other) is NumberKey and self.kind is other.kind
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         """Whether a value is one of these numbers."""
         return type(value) is self.kind and (not isinstance(value, int) or LEAST <= value <= IntArg.MOST)
 
@@ -207,7 +207,7 @@ def _bound_key(bound: Any, path: str, owner: str) -> LeafKey:
     return value_key(bound) or (IdentityKey(bound) if type(bound) is Tensor else leaf_key(bound, path, owner))
 
 
-def _remedy(value: Any) -> str:
+def _remedy(value: object) -> str:
     """What to do about an object that can neither be told by its value nor be weakly referenced."""
     written_in_python = not type(value).__flags__ & _IMMUTABLE_TYPE and "__slots__" in vars(type(value))
     if written_in_python and type(value).__itemsize__ == 0:
@@ -230,7 +230,7 @@ def check_names(owner: str, paths: Iterable[str], keys: Iterable[LeafKey], leave
                 )
 
 
-def is_tensor_like(value: Any) -> bool:
+def is_tensor_like(value: object) -> bool:
     """Whether a traced function sees ``value`` as a tensor argument."""
     return isinstance(value, (Tensor, np.ndarray, np.generic))
 

@@ -36,7 +36,7 @@ _TRANSPOSE = TABLE["transpose"]
 
 
 def compile_call(
-    body: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], result: Any
+    body: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], result: object
 ) -> NativeCall | None:
     """What answers calls like this one, which gave ``result``, without the body; None where that has to be asked."""
     binder = Binder(body, body.__name__)
@@ -72,7 +72,7 @@ def _multiplied(concrete: ConcreteFunction) -> frozenset[int]:
 
 
 def compile_taped_call(
-    body: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], result: Any
+    body: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], result: object
 ) -> tuple[NativeCall, Graph] | None:
     """As ``plan``, with the graph of a body that a tape may record as a whole: one float of tensors alone, on which
     derivatives depend by ops of the table."""
@@ -98,7 +98,7 @@ def _traced(
     binder: Binder,
     args: Sequence[Any],
     kwargs: dict[str, Any],
-    result: Any,
+    result: object,
     turned: Container[int] = (),
 ) -> ConcreteFunction | None:
     """The body traced for arguments like these, those among the leaves that are ``turned`` in the order in which they
@@ -108,7 +108,7 @@ def _traced(
         return None
     lying = _exchanged(leaves, turned)
 
-    def as_they_lie(*positional: Any, **named: Any) -> Any:
+    def as_they_lie(*positional: object, **named: object) -> Any:
         leaves, structure = pytree.flatten(binder.bind(positional, named))
         values = pytree.unflatten(structure, _exchanged(leaves, turned))
         args, kwargs = split(binder.kinds(), values)
@@ -156,12 +156,12 @@ def _open_key(leaf: Any, name: str) -> LeafKey:
     return TensorKey(tuple([n if n < LEAST else None for n in leaf.shape]), dtype)
 
 
-def _unobserved(trace: Trace, values: Any) -> AbstractContextManager[None]:
+def _unobserved(trace: Trace, values: object) -> AbstractContextManager[None]:
     """The bodies of operations read nothing from outside that could change but variables, which traces see."""
     return nullcontext()
 
 
-def _is_view(result: Any, leaves: Sequence[Any]) -> bool:
+def _is_view(result: object, leaves: Sequence[Any]) -> bool:
     """Whether a result lies in the memory of an argument that it is not: a program would copy it."""
     arguments, results = ([x for x in xs if type(x) is Tensor] for xs in (leaves, pytree.flatten(result)[0]))
     return any(x is not y and np.may_share_memory(x._array, y._array) for x in arguments for y in results)

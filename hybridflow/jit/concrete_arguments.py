@@ -100,7 +100,7 @@ class ConcreteArguments:
         return {re.sub(r"\W+", "_", paths[k]).strip("_"): k for k in reversed(tensors)}
 
     @staticmethod
-    def _is_tensor(key: Any) -> bool:
+    def _is_tensor(key: object) -> bool:
         return isinstance(key, (TensorKey, SameKey)) or (
             isinstance(key, IdentityKey) and isinstance(key.reference(), Tensor)
         )

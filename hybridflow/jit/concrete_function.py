@@ -317,7 +317,7 @@ def _is_open(key: LeafKey) -> bool:
     return key.is_open if isinstance(key, TensorKey) else isinstance(key, NumberKey) and key.kind is int
 
 
-def _has_value(leaf: Any) -> bool:
+def _has_value(leaf: object) -> bool:
     return is_tensor_like(leaf) or type(leaf) in (int, float)
 
 

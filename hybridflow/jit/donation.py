@@ -78,7 +78,7 @@ def leaves_of(binder: Binder, structure: pytree.Structure, donated: Sequence[Arg
     return result
 
 
-def _leaves_in(part: pytree.Structure, first: int, kind: Any, which: Any) -> Iterator[int]:
+def _leaves_in(part: pytree.Structure, first: int, kind: object, which: object) -> Iterator[int]:
     if which is None:
         yield from range(first, first + part.leaves)
         return

@@ -75,7 +75,7 @@ class _Family:
         return tuple(None if (k, axis) in is_open else extent for axis, extent in enumerate(leaf.shape))
 
 
-def _can_vary(extent: Any) -> bool:
+def _can_vary(extent: object) -> bool:
     return isinstance(extent, int) and extent >= LEAST
 
 

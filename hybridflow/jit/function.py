@@ -221,7 +221,7 @@ class Function(Dispatcher, Generic[P, R]):
         return Function(ConvertedResults(self._python, convert), self._options)
 
     @_by_route
-    def expect(self, *args: Any, **kwargs: Any) -> None:
+    def expect(self, *args: object, **kwargs: object) -> None:
         """Say that calls with such arguments come beside others.
 
         Extents and numbers in which they differ are open from the first trace on, as they would be from the second.
@@ -373,7 +373,7 @@ class Function(Dispatcher, Generic[P, R]):
         return concrete
 
     @entered
-    def compile(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+    def compile(self, *args: object, **kwargs: object) -> ConcreteFunction:
         """Compile for these arguments ahead of calls, on all cores, to the fastest code; nothing is run.
 
         No call waits for that code otherwise: a first call that is short starts with code that is compiled quickly, and
@@ -472,7 +472,7 @@ class Function(Dispatcher, Generic[P, R]):
     def _is_importable(self, name: str) -> bool:
         """Whether another process finds the function by its name."""
         module = getattr(self, "__module__", "__main__")
-        value: Any = None if module == "__main__" else sys.modules.get(module)
+        value: object = None if module == "__main__" else sys.modules.get(module)
         for part in name.split("."):
             value = getattr(value, part, None)
         return value is self
@@ -481,7 +481,7 @@ class Function(Dispatcher, Generic[P, R]):
 
     @entered
     @_by_route
-    def explain(self, *args: Any, **kwargs: Any) -> inspection.Explanation:
+    def explain(self, *args: object, **kwargs: object) -> inspection.Explanation:
         """What these arguments run: the signature, its program, kernels, memory, and why it was traced again.
 
         Args:
@@ -514,7 +514,7 @@ class Function(Dispatcher, Generic[P, R]):
         return None if problem is None else Refusal(problem, _NO_ENTRY)
 
     @entered
-    def ir(self, *args: Any, stage: str = "traced", **kwargs: Any) -> inspection.Text:
+    def ir(self, *args: object, stage: str = "traced", **kwargs: object) -> inspection.Text:
         """The program of these arguments as text.
 
         Args:
@@ -533,7 +533,7 @@ class Function(Dispatcher, Generic[P, R]):
         """
         return inspection.ir(self._program(*args, **kwargs), stage)
 
-    def experimental_get_compiler_ir(self, *args: Any, **kwargs: Any) -> Callable[..., inspection.Text]:
+    def experimental_get_compiler_ir(self, *args: object, **kwargs: object) -> Callable[..., inspection.Text]:
         """The text of the program as TensorFlow's programs ask for it; here it is ``f.ir``.
 
         Args:
@@ -555,7 +555,7 @@ class Function(Dispatcher, Generic[P, R]):
         return text
 
     @entered
-    def kernels(self, *args: Any, **kwargs: Any) -> inspection.Table:
+    def kernels(self, *args: object, **kwargs: object) -> inspection.Table:
         """The kernels of the signature of these arguments; without arguments, of all signatures.
 
         Args:
@@ -571,7 +571,7 @@ class Function(Dispatcher, Generic[P, R]):
         return inspection.kernels(self._chosen(args, kwargs))
 
     @entered
-    def memory_plan(self, *args: Any, **kwargs: Any) -> inspection.Table:
+    def memory_plan(self, *args: object, **kwargs: object) -> inspection.Table:
         """The buffers of the signature of these arguments; without arguments, of all signatures.
 
         Args:
@@ -585,7 +585,7 @@ class Function(Dispatcher, Generic[P, R]):
 
     @entered
     @_by_route
-    def profile(self, *args: Any, runs: int | None = None, **kwargs: Any) -> profiling.Profile:
+    def profile(self, *args: object, runs: int | None = None, **kwargs: object) -> profiling.Profile:
         """The time that each kernel takes in a call with these arguments: see ``Profile``.
 
         It runs on the CPU.  Variables keep the values that they have.
@@ -616,7 +616,7 @@ class Function(Dispatcher, Generic[P, R]):
 
     @entered
     @_by_route
-    def tune(self, *args: Any, runs: int | None = None, **kwargs: Any) -> tuning.Tuning:
+    def tune(self, *args: object, runs: int | None = None, **kwargs: object) -> tuning.Tuning:
         """Auto-tuning: time the schedules of each kernel of a call with these arguments, and keep the best ones.
 
         All schedules give the same bits.  The best ones are kept in a file of the disk cache, one for each CPU model.
@@ -662,7 +662,9 @@ class Function(Dispatcher, Generic[P, R]):
         return request
 
     @entered
-    def diff(self, other: Function[..., Any], *args: Any, stage: str = "optimized", **kwargs: Any) -> inspection.Text:
+    def diff(
+        self, other: Function[..., Any], *args: object, stage: str = "optimized", **kwargs: object
+    ) -> inspection.Text:
         """What the program of these arguments has that ``other``'s has not, and the other way round, as a unified
         diff.
 
@@ -694,7 +696,7 @@ class Function(Dispatcher, Generic[P, R]):
         return inspection.diff(programs[0], programs[1], stage)
 
     @entered
-    def report(self, path: str | os.PathLike[str], *args: Any, runs: int | None = None, **kwargs: Any) -> None:
+    def report(self, path: str | os.PathLike[str], *args: object, runs: int | None = None, **kwargs: object) -> None:
         """Write a page about a call with these arguments into an HTML file.
 
         It shows the times of kernels, those alike in one row, and of lines of the source; memory, and why it was traced
@@ -724,7 +726,7 @@ class Function(Dispatcher, Generic[P, R]):
         report.write(path, report.of_function(self._answered_by(*args, **kwargs), explanation, profile))
 
     @_by_route
-    def _answered_by(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+    def _answered_by(self, *args: object, **kwargs: object) -> ConcreteFunction:
         """What a call with such arguments runs."""
         return self._answering(self._request(*self._import_foreign_arrays(args, kwargs)))
 
@@ -789,7 +791,7 @@ class Function(Dispatcher, Generic[P, R]):
         return [self._program(*args, **kwargs)] if args or kwargs else self.concrete_functions()
 
     @_by_route
-    def _program(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+    def _program(self, *args: object, **kwargs: object) -> ConcreteFunction:
         """What calls with such arguments run; where they find sizes, with those of the last call."""
         return self._concrete_function(*self._import_foreign_arrays(args, kwargs))
 

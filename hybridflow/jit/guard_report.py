@@ -61,7 +61,7 @@ def warn_refused(name: str, refusal: Refusal) -> None:
         _warn(name, f"is called by way of Python, which takes longer than natively: {refusal.reason}.{remedy}")
 
 
-def _is_new(*said: Any) -> bool:
+def _is_new(*said: object) -> bool:
     """Whether something was not said yet; it is now."""
     if said in reported:
         return False
@@ -146,7 +146,7 @@ def _expected(step: GuardStep) -> str:
     return "missing" if step.check == "absent" else "other contents"
 
 
-def describe(value: Any) -> str:
+def describe(value: object) -> str:
     """A value in a few words."""
     kind = type(value).__name__
     if value is None:

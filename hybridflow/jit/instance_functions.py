@@ -68,14 +68,14 @@ class InstanceTable:
         self._lent: list[Held] = []
         self._attribute = f"_hf_function_{id(self):x}"  # where instances hold their functions during a collection
 
-    def get(self, instance: Any) -> Any:
+    def get(self, instance: object) -> Any:
         """The function of ``instance``, or None."""
         held = self._held.get(id(instance))
         if held is None or held.instance() is not instance:
             return None
         return held.strong or held.weak()
 
-    def add(self, instance: Any, make: Callable[[weakref.ref[Any]], InstanceFunction]) -> Any:
+    def add(self, instance: object, make: Callable[[weakref.ref[Any]], InstanceFunction]) -> Any:
         """The function of ``instance``, made of a weak reference to it unless another thread was faster.
 
         Raises TypeError for an object that cannot be weakly referenced.

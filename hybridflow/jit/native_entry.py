@@ -220,7 +220,7 @@ def _is_of(key: TensorKey | NumberKey, x: Tensor) -> bool:
     return isinstance(key, NumberKey) or (x.dtype == key.dtype and key.accepts_shape(x.shape))
 
 
-def _tensors_in(value: Any) -> Iterator[Tensor]:
+def _tensors_in(value: object) -> Iterator[Tensor]:
     """The tensors among arguments."""
     return (leaf for leaf in pytree.flatten(value)[0] if type(leaf) is Tensor)
 
@@ -290,7 +290,7 @@ class _Arguments:
         children = tuple([self.argument(child, *part) for child, part in zip(attributes, parts, strict=True)])
         return native.InstanceArg(kind, structure.labels, held, children)
 
-    def _leaf(self, value: Any, position: int) -> native.Argument:
+    def _leaf(self, value: object, position: int) -> native.Argument:
         key = self._keys[position]
         if isinstance(key, TensorKey):
             is_elsewhere = type(value) is Tensor and not isinstance(value._array, np.ndarray)

@@ -31,7 +31,7 @@ class PythonWrapper:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:

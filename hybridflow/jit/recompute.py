@@ -48,7 +48,7 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
         raise ArgumentTypeError("recompute_grad", f"{f!r:.60} is not callable; give the function.")
 
     @functools.wraps(f, updated=())
-    def recomputed(*args: Any, **kwargs: Any) -> Any:
+    def recomputed(*args: object, **kwargs: object) -> Any:
         tapes = now().tapes
         watcher = _Watcher([x for x in pytree.flatten((args, kwargs))[0] if isinstance(x, Tensor)])
         with recorded_by((watcher,)):
@@ -102,8 +102,8 @@ class _Again:
     def __init__(
         self,
         f: Callable[..., Any],
-        args: Any,
-        kwargs: Any,
+        args: object,
+        kwargs: object,
         reads: list[tuple[Variable, Tensor]],
         trained: int,
         assigned: list[Variable],

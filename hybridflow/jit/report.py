@@ -102,7 +102,7 @@ def facts(pairs: Iterable[tuple[str, Any]]) -> str:
     return "<dl>" + "".join(f"<dt>{html.escape(n)}</dt><dd>{_cell(v)}</dd>" for n, v in shown) + "</dl>"
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if isinstance(value, Bar):
         share = min(max(value.share, 0.0), 1.0)
         return f'<span class="bar" role="img" aria-label="{share:.1%}" style="width:{100 * share:.1f}%"></span>'

@@ -68,13 +68,13 @@ class EagerCalls:
         self._counts: dict[Any, int] = {}
         self.is_undoing = False  # whether calls may undo what was done to objects that other threads have, too
 
-    def note(self, key: Any) -> None:
+    def note(self, key: object) -> None:
         """A trace of a call with this key has shown it."""
         if len(self._counts) >= _MOST_SIGNATURES and key not in self._counts:
             self._counts.clear()
         self._counts.setdefault(key, 1)
 
-    def is_due(self, key: Any) -> bool:
+    def is_due(self, key: object) -> bool:
         """Whether a call with this key is to run eagerly at once."""
         count = self._counts.get(key)
         if count is None:
@@ -86,7 +86,7 @@ class EagerCalls:
 _MOST_SIGNATURES = 256
 
 
-def _runs_later(function: Any) -> bool:
+def _runs_later(function: object) -> bool:
     kinds = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
     return any(kind(function) for kind in kinds)
 

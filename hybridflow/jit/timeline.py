@@ -139,7 +139,7 @@ class profile:  # called like a function, and entered
             result = self._executables[executable] = _Recorded(self, graph, executable, functions, fastmath)
         return result
 
-    def add_kernels(self, recorded: _Recorded, program: Any, thread: int, notes: list[list[int]]) -> None:
+    def add_kernels(self, recorded: _Recorded, program: object, thread: int, notes: list[list[int]]) -> None:
         """Keep what the kernels of a run noted.
 
         Args:

@@ -99,7 +99,7 @@ def _enter(recording: GuardBuilder, python: Callable[..., Any]) -> None:
         follow(recording, python)
 
 
-def _note_argument(recording: GuardBuilder, path: str, value: Any) -> None:
+def _note_argument(recording: GuardBuilder, path: str, value: object) -> None:
     if pytree.is_container(value):
         recording.copied_argument(value, path)
         for name, item in pytree.children(value, path):
@@ -124,7 +124,7 @@ def _named_like(code: types.CodeType) -> Iterator[types.FunctionType]:
     """The functions that run a code object, where modules and their classes have them under its name."""
     *names, last = code.co_qualname.split(".")
     for module in list(sys.modules.values()):
-        holder: Any = module if isinstance(module, types.ModuleType) else None
+        holder: object = module if isinstance(module, types.ModuleType) else None
         for name in names:
             holder = vars(holder).get(name) if isinstance(holder, (types.ModuleType, type)) else None
         if not isinstance(holder, (types.ModuleType, type)):

@@ -136,7 +136,7 @@ _BASES: dict[type, Callable[[Any], Any]] = {
 }
 
 
-def _adds_nothing(value: Any, base: type) -> bool:
+def _adds_nothing(value: object, base: type) -> bool:
     """Whether an instance of a subclass holds nothing but the value of ``base``."""
     added = type(value).__mro__[: type(value).__mro__.index(base)]
     slots = [cls.__dict__.get("__slots__") for cls in added]

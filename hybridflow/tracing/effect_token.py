@@ -122,7 +122,7 @@ def require(
 
 def renumbered(functions: Sequence[Callable[..., Any]]) -> Callable[[int], int]:
     """What says the number, in the program that is traced, of a function that another program calls by number."""
-    trace: Any = now().trace
+    trace: object = now().trace
     return functools.cache(lambda number: _number(trace, functions[number]))
 
 

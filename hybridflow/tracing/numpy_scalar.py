@@ -88,8 +88,8 @@ def _operator(name: str, ufunc: np.ufunc, is_reflected: bool = False) -> None:
     setattr(SymbolicTensor, name, method)
 
 
-def _array_ufunc(self: object, ufunc: np.ufunc, method: str, /, *inputs: Any, **options: Any) -> Any:
-    def general(*values: Any) -> Any:
+def _array_ufunc(self: object, ufunc: np.ufunc, method: str, /, *inputs: object, **options: object) -> Any:
+    def general(*values: object) -> Any:
         return Operators.__array_ufunc__(self, ufunc, method, *values, **options)  # type: ignore[attr-defined]
 
     if method != "__call__" or options or not _are_weak(inputs):

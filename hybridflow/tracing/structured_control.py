@@ -259,7 +259,7 @@ def trace_while(
 
 
 def _condition_per_iteration(
-    stage: str, cond: Any, body: Any, carried: Sequence[Value], names: Sequence[str]
+    stage: str, cond: Callable[..., object], body: Callable[..., Any], carried: Sequence[Value], names: Sequence[str]
 ) -> list[Tensor]:
     """A loop whose condition has effects: it is evaluated before the loop, and at the end of each iteration."""
 
@@ -273,7 +273,7 @@ def _condition_per_iteration(
     return trace_while(stage, lambda carries: carries[-1], iteration, [*carried, first], [*names, "the condition"])[:-1]
 
 
-def condition(stage: str, value: Any) -> Tensor:
+def condition(stage: str, value: object) -> Tensor:
     """A condition as a scalar bool tensor.  Raises DTypeError or ShapeError where it is something else."""
     if not isinstance(value, (Tensor, Variable, bool, np.ndarray, np.bool_)):
         raise ArgumentTypeError(
@@ -288,7 +288,12 @@ def condition(stage: str, value: Any) -> Tensor:
 
 
 def _bounded(
-    stage: str, cond: Any, body: Any, carried: Sequence[Value], names: Sequence[str] | None, maximum: Value
+    stage: str,
+    cond: Callable[..., object],
+    body: Callable[..., Any],
+    carried: Sequence[Value],
+    names: Sequence[str] | None,
+    maximum: Value,
 ) -> list[Tensor]:
     """A loop that counts its iterations; the condition is not evaluated after the last one."""
     limit = as_tensor(maximum, stage)

@@ -148,7 +148,7 @@ class SymbolicFloat(OpenFloat):
 def _asking(name: str) -> Callable[..., Any]:
     method_of_float = getattr(float, name)
 
-    def method(self: SymbolicFloat, *others: Any) -> Any:
+    def method(self: SymbolicFloat, *others: object) -> Any:
         if any(isinstance(other, Tensor) for other in others):
             return NotImplemented
         numbers = [other.value() if isinstance(other, SymbolicFloat) else other for other in others]

@@ -111,7 +111,7 @@ class SymbolicNumber(SymbolicTensor):
         return f"<{self.kind.__name__} that a tensor decides about>"
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     """Whether a value stands for a number of Python's that a tensor decides about."""
     return type(value) is SymbolicNumber
 
@@ -342,7 +342,7 @@ def _method_of_two(name: str, is_reflected: bool) -> Callable[[Any, Any], Any]:
     general = getattr(SymbolicTensor, f"__{'r' if is_reflected else ''}{name}__")
     answer = f"__{_ANSWERS.get(name) or 'r' + name}__"
 
-    def method(self: SymbolicNumber, other: object, *modulus: Any) -> Any:
+    def method(self: SymbolicNumber, other: object, *modulus: object) -> Any:
         if modulus:
             raise self.refused("three numbers, of which pow is asked, are or hold", "Write a ** b % c.")
         if not is_pythons(other) and isinstance(other, (int, float)) and not isinstance(other, np.generic):

@@ -110,7 +110,7 @@ class MappingArg:
     kind: type
     keys: tuple[Any, ...]
     children: tuple[Argument, ...]
-    factory: Any = None
+    factory: object = None
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ def item(
     return _container(argument)
 
 
-def _literal(value: Any) -> tuple[int, ...]:
+def _literal(value: object) -> tuple[int, ...]:
     if type(value) is float:
         return FLOAT.pack(bits=struct.unpack("<Q", struct.pack("<d", value))[0])
     if type(value) is int and -(1 << 63) <= value < 1 << 63:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import llvmlite.ir as ir
 
@@ -105,7 +104,9 @@ def _gather_captures(module: Module) -> None:
     f.ret(i32(FITS))
 
 
-def _gather_variable(f: Function, variable: _Variable, dims: Any, buffers: Any, updates: Any, fresh: Any) -> None:
+def _gather_variable(
+    f: Function, variable: _Variable, dims: object, buffers: object, updates: object, fresh: object
+) -> None:
     item = variable.item
     tensor = f.get(variable.slot("tensor"), PTR)
     f.ret_if(f.is_null(tensor), i32(MISS))

@@ -125,7 +125,7 @@ def checking(program: GuardProgram) -> Callable[[], bool] | None:
     return native_functions.builtin(_definition("holds", addresses["holds"], False), program)
 
 
-def on_tensors(executable: Any) -> Callable[..., Any] | None:
+def on_tensors(executable: object) -> Callable[..., Any] | None:
     """A function of the inputs of a program as tensors, whose result is a tuple of the outputs, or NotImplemented for
     tensors of other types; it looks at no tape and no trace.  None where native code does not take the program."""
     if not isinstance(executable, Executable) or executable.updated or executable.program.callbacks:

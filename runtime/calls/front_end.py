@@ -25,7 +25,7 @@ class Reasons:
     busy: ctypes.c_int32
     everywhere: ctypes.c_int32
     state: ContextVar[Any]
-    idle: Any
+    idle: object
 
     def none_here(self) -> bool:
         return not self.busy.value or (not self.everywhere.value and self.state.get() is self.idle)

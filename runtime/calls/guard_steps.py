@@ -183,7 +183,7 @@ def _index(owner: Any, index: int) -> Any:
         return _NULL
 
 
-def _contents(owner: types.CellType, _: Any) -> Any:
+def _contents(owner: types.CellType, _: object) -> Any:
     if type(owner) is not types.CellType:
         raise TypeError("not a cell")
     try:
@@ -197,7 +197,7 @@ def _contents(owner: types.CellType, _: Any) -> Any:
 stand_ins: dict[int, types.CodeType] = {}
 
 
-def _code(owner: Any, _: Any) -> types.CodeType:
+def _code(owner: object, _: object) -> types.CodeType:
     if type(owner) is not types.FunctionType:
         raise TypeError("no Python function")
     code = owner.__code__
@@ -205,7 +205,7 @@ def _code(owner: Any, _: Any) -> types.CodeType:
 
 
 def _of_function(name: str) -> Callable[[Any, Any], Any]:
-    def read(owner: Any, _: Any) -> Any:
+    def read(owner: object, _: object) -> Any:
         if type(owner) is not types.FunctionType:
             raise TypeError("no Python function")
         return getattr(owner, name)
@@ -213,7 +213,7 @@ def _of_function(name: str) -> Callable[[Any, Any], Any]:
     return read
 
 
-def is_member(value: Any) -> bool:
+def is_member(value: object) -> bool:
     """Whether a value is the descriptor of a slot that holds any object, or none."""
     if type(value) is not types.MemberDescriptorType:
         return False
@@ -223,7 +223,7 @@ def is_member(value: Any) -> bool:
 _IS_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE of CPython's object.h
 
 
-def _member(owner: Any, descriptor: types.MemberDescriptorType) -> Any:
+def _member(owner: object, descriptor: types.MemberDescriptorType) -> Any:
     if type(owner) is not descriptor.__objclass__:
         raise TypeError("of another class")
     try:
@@ -232,7 +232,7 @@ def _member(owner: Any, descriptor: types.MemberDescriptorType) -> Any:
         return _NULL
 
 
-def _instance_dict(owner: Any, _: Any) -> Any:
+def _instance_dict(owner: object, _: object) -> Any:
     if isinstance(owner, type):
         raise TypeError("a class")
     if sys.implementation.name != "cpython":
@@ -246,7 +246,7 @@ if sys.implementation.name == "cpython":
     )
 
 
-def has_own_dict(owner: Any, instance_dict: Any) -> bool:
+def has_own_dict(owner: object, instance_dict: object) -> bool:
     """Whether "own" reads this dict of an instance.  Some classes show another as ``__dict__``: an object of
     ``threading.local`` has one for each thread."""
     try:
@@ -255,7 +255,7 @@ def has_own_dict(owner: Any, instance_dict: Any) -> bool:
         return False
 
 
-def _attribute(owner: Any, name: str) -> Any:
+def _attribute(owner: object, name: str) -> Any:
     try:
         return getattr(owner, name)
     except AttributeError:
@@ -291,7 +291,7 @@ def _lookup(owner: type, name: str) -> Any:
 _IS_METHOD = 1 << 17  # of a type: its instances bind as functions do
 
 
-def method(owner: Any, name: str) -> Callable[..., Any]:
+def method(owner: object, name: str) -> Callable[..., Any]:
     """The function that ``owner.name(...)`` calls with ``owner`` as first argument.  Raises TypeError where it calls
     anything else."""
     kind = type(owner)
@@ -311,13 +311,13 @@ def method(owner: Any, name: str) -> Callable[..., Any]:
 _UNUSUAL = (type, types.ModuleType, types.MethodType, super, *weakref.ProxyTypes)
 
 
-def _are_referents(value: Any, references: tuple[weakref.ref[Any], ...]) -> bool:
+def _are_referents(value: object, references: tuple[weakref.ref[Any], ...]) -> bool:
     if type(value) is not tuple or len(value) != len(references):
         return False
     return all(each is not None and each is reference() for each, reference in zip(value, references))
 
 
-def _same_number(value: Any, expected: Any) -> bool:
+def _same_number(value: object, expected: object) -> bool:
     if type(value) is not type(expected):
         return False
     return struct.pack("<d", value) == struct.pack("<d", expected) if type(value) is float else value == expected

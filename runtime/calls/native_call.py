@@ -123,7 +123,7 @@ class NativeCall:
         python: Callable[[tuple[Any, ...]], Any] | None = None,
     ) -> None:
         self.executable, self.apart, self.repeats, self.python = executable, apart, repeats, python
-        self.whole: Any = None  # what a tape that is told of the call knows it by
+        self.whole: object = None  # what a tape that is told of the call knows it by
         self.arguments, self.captures = tuple(arguments), tuple(captures)
         self.defaults = tuple(defaults)
         self.guards = guards

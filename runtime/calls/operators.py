@@ -99,7 +99,7 @@ def _methods() -> dict[str, str]:
     return {**{f"__{name}__": f"slot_{name}" for name in SLOTS}, **of_two, **compared}
 
 
-def _immortal(value: Any) -> Any:
+def _immortal(value: object) -> Any:
     """``value``, which lives as long as the process from now on."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(value))
     return value

@@ -84,18 +84,18 @@ class TapeLog:
         self._table = self._values = self._words = self._definitions = None  # type: ignore[assignment]
         self._is_plain = True
 
-    def _entry(self, value: Any) -> int:
+    def _entry(self, value: object) -> int:
         """Twice the number of a value, and 1 more if it is tracked; -1 where it has none."""
         table = self._table
         if type(table) is dict:
             return table.get(id(value), -1)
         return -1 if table is None else natives["entry"](self, value)
 
-    def _is_tracked(self, value: Any) -> bool:
+    def _is_tracked(self, value: object) -> bool:
         entry = self._entry(value)
         return entry > 0 and entry & 1 == 1
 
-    def _place(self, value: Any, tracked: bool) -> int:
+    def _place(self, value: object, tracked: bool) -> int:
         """Give a value the next number; what it is has been written, or will be."""
         table = self._table
         if table is None:
@@ -123,7 +123,7 @@ class TapeLog:
         if len(self._words) != before + WORD * count:
             self._is_plain = False
 
-    def _number(self, value: Any, tracked: bool = False) -> int:
+    def _number(self, value: object, tracked: bool = False) -> int:
         """The number of a value, which may be new; it is tracked from now on, or as it was."""
         before = self._size()
         entry = self._entry(value)
@@ -143,10 +143,10 @@ class TapeLog:
                 natives["track"](self, value)
         return entry >> 1
 
-    def _note_watch(self, tensor: Any) -> None:
+    def _note_watch(self, tensor: object) -> None:
         self._write(LOG_WATCH, self._number(tensor, True))
 
-    def _note_variable_read(self, variable: Any, tensor: Any) -> None:
+    def _note_variable_read(self, variable: object, tensor: object) -> None:
         """``tensor`` was read from ``variable``, and is tracked from now on.  The entry of a variable is odd where the
         one tensor that was read from it is not just the next value."""
         before = self._size()
@@ -160,7 +160,7 @@ class TapeLog:
         self._write(LOG_READ, number, self._number(tensor, True))
 
     def _note_call(
-        self, definition: Any, key: Any, inputs: Sequence[Any], outputs: Sequence[Any], tracked: Any
+        self, definition: object, key: object, inputs: Sequence[Any], outputs: Sequence[Any], tracked: Any
     ) -> None:
         """``definition`` gave outputs, of which some are tracked from now on; ``key``, which it keeps alive, is one
         object for all definitions that are the same."""
@@ -278,9 +278,9 @@ def packed(words: Sequence[int]) -> bytes:
     return struct.pack(f"<{len(words)}q", *words)
 
 
-def type_words(value: Any) -> tuple[int, ...] | None:
+def type_words(value: object) -> tuple[int, ...] | None:
     """The item for a value from outside; None where its type is not all that there is to say."""
-    array: Any = getattr(value, front_end.known().array_slot) if type(value) is front_end.tensor_type() else None
+    array: object = getattr(value, front_end.known().array_slot) if type(value) is front_end.tensor_type() else None
     if type(array) is not np.ndarray:
         return None
     return LOG_VALUE, array.dtype.num, array.ndim, *array.shape

@@ -187,7 +187,7 @@ def with_locks(locks: Sequence[VariableLock], action: Callable[[], T]) -> T:
         request.leave()
 
 
-def try_with_lock(lock: VariableLock, action: Callable[..., T | None], *arguments: Any) -> T | None:
+def try_with_lock(lock: VariableLock, action: Callable[..., T | None], *arguments: object) -> T | None:
     """``action(*arguments)``, which takes but a moment and calls nothing that could wait; None if somebody else has the
     turn to write this variable."""
     words = lock.words

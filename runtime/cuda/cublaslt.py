@@ -34,8 +34,8 @@ def is_installed() -> bool:
 class Bindings(NamedTuple):
     """``lt`` and ``cublas`` are modules of nvmath, ``types`` its dtypes; ``matmul`` is the address of a function."""
 
-    lt: Any
-    cublas: Any
+    lt: object
+    cublas: object
     types: Any
     matmul: int
 
@@ -72,7 +72,7 @@ class Algorithm(NamedTuple):
     words: tuple[int, ...]
     workspace: int
     descriptors: tuple[int, ...]
-    heuristic: Any  # which the words point to
+    heuristic: object  # which the words point to
 
     def words_for(
         self, left: MatrixPlace, right: MatrixPlace, result: MatrixPlace, workspace: MatrixPlace

@@ -41,7 +41,7 @@ class Device:
         each = self.driver.number("cuOccupancyMaxActiveBlocksPerMultiprocessor", function, threads, memory)
         return each * self.multiprocessors
 
-    def retire(self, destroy: str, handle: int, memory: Any = None) -> None:
+    def retire(self, destroy: str, handle: int, memory: object = None) -> None:
         """Have something destroyed, by that function of the driver, and memory let go, when nothing uses it any more.
         Finalizers call this, which run anywhere."""
         self._unused.append((destroy, handle, memory))

@@ -92,7 +92,7 @@ _MEANINGS = {
 class Driver:
     """The functions of a loaded driver.  ``table`` has the addresses of those that native code calls."""
 
-    def __init__(self, library: Any) -> None:
+    def __init__(self, library: object) -> None:
         self._functions: dict[str, Any] = {}
         for name, types in SIGNATURES.items():
             function = getattr(library, name, None)
@@ -111,7 +111,7 @@ class Driver:
         addresses = [ctypes.cast(self._functions[name], _P).value or 0 for name in WALKED]
         self.table = (_I64 * len(WALKED))(*addresses)
 
-    def status(self, name: str, *arguments: Any) -> int:
+    def status(self, name: str, *arguments: object) -> int:
         """Call a function; the number of its error, 0 for none."""
         return int(self._functions[name](*arguments))
 
@@ -127,7 +127,7 @@ class Driver:
         self.call(name, ctypes.byref(value), *arguments)
         return value.value
 
-    def made(self, name: str, *arguments: Any) -> int:
+    def made(self, name: str, *arguments: object) -> int:
         """The handle that a function makes."""
         handle = ctypes.c_void_p()
         self.call(name, ctypes.byref(handle), *arguments)

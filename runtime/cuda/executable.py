@@ -153,7 +153,7 @@ class CudaExecutable:
                 result = self._known[key] = LaunchPlan(self.program, self._functions, dims, self._device, libraries)
         return result
 
-    def _empty(self, plan: LaunchPlan, shape: Any, dtype: Any) -> Any:
+    def _empty(self, plan: LaunchPlan, shape: object, dtype: object) -> Any:
         """Fresh memory for a run."""
         try:
             return gpu_memory.empty(shape, dtype)

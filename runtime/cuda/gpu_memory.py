@@ -88,7 +88,7 @@ def stream() -> int:
     return int(cupy().cuda.get_current_stream().ptr)
 
 
-def empty(shape: Any, dtype: Any) -> Any:
+def empty(shape: object, dtype: object) -> Any:
     """A fresh array on the current GPU.  Raises DeviceMemoryError where there is no room."""
     try:
         return cupy().empty(shape, dtype)

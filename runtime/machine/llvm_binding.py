@@ -71,11 +71,11 @@ def _lock_in_c(ffi: Any) -> None:
         for function in list(ffi.lib._fntab.values()):
             function._lock = chosen(ffi.lib._lock)
 
-    def registered(self: Any, acq_fn: Any, rel_fn: Any) -> None:
+    def registered(self: object, acq_fn: object, rel_fn: object) -> None:
         register(self, acq_fn, rel_fn)
         choose()
 
-    def unregistered(self: Any, acq_fn: Any, rel_fn: Any) -> None:
+    def unregistered(self: object, acq_fn: object, rel_fn: object) -> None:
         unregister(self, acq_fn, rel_fn)
         choose()
 

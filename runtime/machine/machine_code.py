@@ -225,7 +225,7 @@ class _Linkers:
     MODULES = 32
 
     def __init__(self) -> None:
-        self._jit: Any = None
+        self._jit: object = None
         self._linked = 0
 
     def next(self) -> Any:
@@ -286,7 +286,7 @@ def _unlocked(name: str) -> Any:
     return getattr(function, "_cfn", function)
 
 
-def _parse(text: str, context: Any) -> Any:
+def _parse(text: str, context: object) -> Any:
     """``llvm.parse_assembly``, unlocked."""
     llvm = _llvm()
     with llvm.ffi.OutputString() as error:
@@ -297,7 +297,7 @@ def _parse(text: str, context: Any) -> Any:
     return module
 
 
-def _verify(module: Any) -> None:
+def _verify(module: object) -> None:
     """``module.verify()``, unlocked."""
     with _llvm().ffi.OutputString() as error:
         if _unlocked("VerifyModule")(module, error):
@@ -310,7 +310,7 @@ def _object(text: str, target: Target, use: Use, level: int) -> bytes:
         return _emit_object(machine, module)
 
 
-def _emit_object(machine: Any, module: Any) -> bytes:
+def _emit_object(machine: object, module: object) -> bytes:
     """``machine.emit_object(module)``, unlocked."""
     ffi = _llvm().ffi
     with ffi.OutputString() as error:

@@ -31,7 +31,7 @@ def method_def(name: str, address: int, keywords: bool = False, doc: str | None 
     return MethodDef(name.encode(), address, flags, doc.encode() if doc else None)
 
 
-def builtin(definition: MethodDef, self: Any) -> Callable[..., Any]:
+def builtin(definition: MethodDef, self: object) -> Callable[..., Any]:
     """A builtin function object.  The caller keeps ``definition`` alive; the function keeps ``self``."""
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.argtypes, make.restype = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p], ctypes.py_object

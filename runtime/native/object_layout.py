@@ -129,7 +129,7 @@ def finds_in_classes() -> bool:
 def _example() -> None: ...
 
 
-def _with_defaults(python: Any) -> Callable[..., Any]:
+def _with_defaults(python: object) -> Callable[..., Any]:
     def function(a: int = 1, *, b: int = 2) -> Any:
         return python
 

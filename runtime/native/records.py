@@ -57,7 +57,7 @@ class Words:
         """For native code: the words at the address ``start``."""
         return View(f, start, self)
 
-    def on_stack(self, f: Function, **words: Any) -> Any:
+    def on_stack(self, f: Function, **words: object) -> Any:
         """For native code: the address of such words on the stack, these and zeros; TypeError for names that are not
         declared."""
         wrong = words.keys() - self._places.keys()
@@ -68,7 +68,7 @@ class Words:
             f.store(words.get(name, f.constant(0)), start, self.offset(name))
         return start
 
-    def read(self, f: Function, start: Any, name: str) -> Any:
+    def read(self, f: Function, start: object, name: str) -> Any:
         """For native code: the value of a word; the address of the tail, or of the section that a word points to."""
         offset = self.offset(name)
         kind = self._kinds.get(name)
@@ -115,7 +115,7 @@ class Item(Words):
         body = (*self.in_order(words), *tail)
         return self.code, ITEM.size + len(body), *body
 
-    def is_kind(self, f: Function, item: Any) -> Any:
+    def is_kind(self, f: Function, item: object) -> Any:
         """For native code: whether the item at this address is of this kind."""
         return f.eq(ITEM.at(f, item).kind, f.constant(self.code))
 

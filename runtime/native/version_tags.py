@@ -43,7 +43,7 @@ def _seen() -> Iterator[bool]:
         python_class: Any = kind
         managed = bool(python_class.__flags__ & HAS_MANAGED_DICT)
         yield managed or _word(id(kind) + TYPE_DICT_OFFSET) == python_class.__dictoffset__ % (1 << 64)
-    owner: Any = _Derived()
+    owner: object = _Derived()
     held = vars(owner)
     yield _word(id(owner) + MANAGED_DICT) == id(held) and _word(id(held) + DICT_USED) == 2
     if not TAGS_OF_SPLIT_DICTS:
@@ -78,7 +78,7 @@ def _assign(owner: Any) -> None:
     owner.a += 1  # the interpreter specialises this assignment
 
 
-def _changes(owner: Any, held: dict[str, Any]) -> tuple[Callable[[], Any], ...]:
+def _changes(owner: object, held: dict[str, Any]) -> tuple[Callable[[], Any], ...]:
     return (
         lambda: object.__setattr__(owner, "a", "other"),
         lambda: setattr(owner, "a", 101),

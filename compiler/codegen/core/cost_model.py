@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 from hybridflow.compiler.codegen.core.emitter import Emitter
@@ -44,7 +45,7 @@ def instructions(node: Node) -> int:
     return 0
 
 
-def _freeze(attrs: Any) -> tuple[tuple[str, Any], ...]:
+def _freeze(attrs: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     return tuple(sorted(attrs.items()))
 
 

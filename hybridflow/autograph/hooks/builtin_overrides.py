@@ -314,7 +314,7 @@ def _has_rows(value: object) -> bool:
 def _filter(make: Function) -> Function:
     """``filter``, of whose items tensors may decide which are left."""
 
-    def call(function: Any, values: Any, /) -> Any:
+    def call(function: Callable[..., Any], values: Any, /) -> Any:
         values = dynamic_list_reads.iterate(values) if dynamic_list_reads.is_grown(values) else values
         if not isinstance(values, (list, tuple)) and not _has_rows(values):
             return make(function, values)
@@ -403,7 +403,7 @@ def special(function: Any, method: Any) -> Any:
     return SPECIAL[function](method) if type(function) in _KINDS and function in SPECIAL else method
 
 
-def method_of_text(value: str, name: str, method: Any) -> Any:
+def method_of_text(value: str, name: str, method: Callable[..., Any]) -> Any:
     """What to call for a method of a str."""
     if name == "join":
         return functools.partial(_str_join, method)
@@ -424,14 +424,14 @@ def _str_join(join: Function, parts: Iterable[Any]) -> Any:
     return join(parts)
 
 
-def method_of_tensor(value: Any, name: str, method: Any) -> Any:
+def method_of_tensor(value: Any, name: str, method: Callable[..., object]) -> Any:
     """What to call for a method of a tensor: its single element is a number that the program computes."""
     if name != "item" or not is_open(value):
         return method
     return functools.partial(_of_value(lambda x: x)(lambda _, *args: method(*args)), value)
 
 
-def method_of_list(value: list[Any], name: str, method: Any) -> Callable[..., Any]:
+def method_of_list(value: list[Any], name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     """What to call for a method of a list."""
     if name == "insert":
         return functools.partial(_insert, value, method)

@@ -108,7 +108,7 @@ class CodeRecorder(Recorder):
     def is_not(self, left: object, right: object) -> bool:
         return not self.is_(left, right)
 
-    def truth(self, value: Any) -> bool:
+    def truth(self, value: object) -> bool:
         """What Python branches on."""
         return value if type(value) is bool else bool(self.test(value))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,10 @@ from hybridflow.guards.guard_builder import active
 from hybridflow.tracing import symbolic_number
 from hybridflow.tracing.symbolic_number import is_number
 from hybridflow.tracing.symbolic_tensor import SymbolicTensor
+
+if TYPE_CHECKING:
+    from hybridflow.core.type_aliases import ArrayLike
+
 
 _EXACT = 2**53  # whole numbers up to here are floats
 _TENSORS = (SymbolicTensor, Tensor, Variable, Choice)
@@ -41,21 +45,21 @@ def truth(value: object) -> Any:
     return conditional.truth(value) if depends(value) else bool(value)
 
 
-def both(a: Any, b: Any) -> Any:
+def both(a: ArrayLike, b: ArrayLike) -> Any:
     """``a and b`` of truths."""
     if a is False or b is False:
         return False
     return b if a is True else a if b is True else elementwise.logical_and(a, b)
 
 
-def either(a: Any, b: Any) -> Any:
+def either(a: ArrayLike, b: ArrayLike) -> Any:
     """``a or b`` of truths."""
     if a is True or b is True:
         return True
     return b if a is False else a if b is False else elementwise.logical_or(a, b)
 
 
-def opposite(a: Any) -> Any:
+def opposite(a: ArrayLike) -> Any:
     return not a if isinstance(a, bool) else elementwise.logical_not(a)
 
 
@@ -156,7 +160,7 @@ def _answer(value: Any) -> Any:
     return value if isinstance(value, bool) else symbolic_number.number_of(value)
 
 
-def _where_needed(here: Any, name: str, compare: Callable[[Any, Any], Any], a: object, b: object) -> Any:
+def _where_needed(here: ArrayLike, name: str, compare: Callable[[Any, Any], Any], a: object, b: object) -> Any:
     """A comparison that Python makes ``here`` alone: one that cannot be made is an error there."""
     try:
         return _before(name, compare, a, b)

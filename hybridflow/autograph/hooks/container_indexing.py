@@ -126,7 +126,7 @@ def _element(array: np.ndarray, key: object) -> Any:
     return SymbolicTensor(element._node, element._trace, is_weak=True)
 
 
-def _position(key: Any, count: int, text: Any, value: Any) -> Tensor:
+def _position(key: Any, count: int, text: object, value: object) -> Tensor:
     """The position among ``count`` items, from the first one on.  Where there is none it is an IndexError."""
     if is_number(key) and key.one_kind is float:
         raise TypeError(f"{type(value).__name__} indices must be integers or slices, not float")
@@ -316,7 +316,7 @@ class Attributes:
 
     __slots__ = ("_held", "_origins")
 
-    def __init__(self, held: Any, origins: Sequence[tuple[Any, Tensor]]) -> None:
+    def __init__(self, held: object, origins: Sequence[tuple[Any, Tensor]]) -> None:
         object.__setattr__(self, "_held", held)
         object.__setattr__(self, "_origins", origins)
 
@@ -353,7 +353,7 @@ def _set(held: MutableSequence[Any], key: object, value: object) -> None:
     held[:] = [branch_merge.select(elementwise.equal(place, k), value, before, frame) for k, before in enumerate(held)]
 
 
-def _set_key(held: dict[Any, Any], key: Any, value: Any) -> None:
+def _set_key(held: dict[Any, Any], key: object, value: object) -> None:
     frame = frame_of_user()
     if is_choice(key):
         places = [(elementwise.equal(key.code, k), key.options[k]) for k in narrowing.remaining_options(key)]

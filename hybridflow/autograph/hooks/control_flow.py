@@ -69,7 +69,7 @@ class Branches:
     stays = object()
     Conditional = Conditional
 
-    def fork(self, value: Any, names: Sequence[str], loop: Loop | None) -> Any:
+    def fork(self, value: object, names: Sequence[str], loop: Loop | None) -> Any:
         """The condition of a statement or operator: a bool, or a Fork where it is a tensor."""
         if value is True or value is False:
             return value
@@ -134,7 +134,7 @@ class Branches:
         return _truth(value)
 
     @staticmethod
-    def bound(value: Any) -> Any:
+    def bound(value: object) -> Any:
         """A local name that may have no value is read."""
         return per_choice.bound(value, sys._getframe(1)) if is_choice(value) else value
 

@@ -6,7 +6,7 @@ Where the code is in no loop of the program such a list is given its items; in o
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -137,7 +137,7 @@ def _rows(grown: DynamicList) -> Tensor | None:
 _MANY = 8
 
 
-def as_rows(items: Any) -> Any:
+def as_rows(items: Sequence[Any]) -> Any:
     """Many tensors of one type in a list as rows, so that a loop of the program may walk over them; others as they
     are."""
     if type(items) not in (list, tuple) or len(items) <= _MANY or current.trace is None:
@@ -268,7 +268,7 @@ class Writer:
     def __init__(self, values: list[Any]) -> None:
         self._values = values
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         return item(self._values, key)
 
     def __setitem__(self, key: Any, new: Any) -> None:
@@ -319,7 +319,7 @@ def _len(builtin: object, values: Any) -> Any:
     return length(values)
 
 
-def _list(builtin: Any, values: Any) -> Any:
+def _list(builtin: object, values: Any) -> Any:
     return list(values)
 
 
@@ -328,12 +328,12 @@ def _bool(builtin: object, values: Any) -> Any:
     return number_of(value) if isinstance(value, SymbolicTensor) else value
 
 
-def _enumerate(builtin: Any, values: Any, start: Any = 0) -> Any:
+def _enumerate(builtin: Callable[..., object], values: Any, start: Any = 0) -> Any:
     walk = iterate(values)
     return walk.numbered(start) if isinstance(walk, Counted) else builtin(walk, start)
 
 
-def _reverse(builtin: Any, values: Any) -> Any:
+def _reverse(builtin: Callable[..., object], values: Any) -> Any:
     if dynamic_list.is_in_loop():
         whole = dynamic_list.to_array(values)
         if whole is not None:
@@ -342,7 +342,7 @@ def _reverse(builtin: Any, values: Any) -> Any:
     return builtin(iterate(values))
 
 
-def _stack(builtin: Any, values: Any, *args: Any, **kwargs: Any) -> Any:
+def _stack(builtin: Callable[..., object], values: Any, *args: Any, **kwargs: Any) -> Any:
     """A function that stacks items: the rows are the stack."""
     rows = stack_items(values)
     if rows is None:
@@ -355,7 +355,7 @@ def _stack(builtin: Any, values: Any, *args: Any, **kwargs: Any) -> Any:
     return rows
 
 
-def _array(builtin: Any, values: Any, *args: Any, **kwargs: Any) -> Any:
+def _array(builtin: Callable[..., Any], values: Any, *args: Any, **kwargs: Any) -> Any:
     """A function that makes a tensor of what it is given."""
     rows = stack_items(values)
     if rows is None:
@@ -364,7 +364,7 @@ def _array(builtin: Any, values: Any, *args: Any, **kwargs: Any) -> Any:
     return builtin(rows, *args, **kwargs)
 
 
-def _concat(builtin: Any, values: Any, *args: Any, **kwargs: Any) -> Any:
+def _concat(builtin: Callable[..., object], values: Any, *args: Any, **kwargs: Any) -> Any:
     rows = stack_items(values)
     axis = kwargs.get("axis", args[0] if args else 0)
     if rows is None or axis != 0 or len(rows.shape) < 2 or kwargs.keys() - {"axis"} or len(args) > 1:

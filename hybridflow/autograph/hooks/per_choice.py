@@ -192,7 +192,7 @@ def iterate(choice: Choice, frame: FrameType) -> Any:
     return one(choice, "its items are taken")
 
 
-def call_each(prepare: Callable[[Any], Any], choice: Choice, *args: Any, **kwargs: Any) -> Any:
+def call_each(prepare: Callable[[Any], Any], choice: Choice, *args: object, **kwargs: object) -> Any:
     """A call of whatever the value is."""
     return each(choice, lambda option: prepare(option)(*args, **kwargs), frame_of_user())
 

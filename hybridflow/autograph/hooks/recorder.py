@@ -206,7 +206,7 @@ class Recorder(Branches):
             return comparisons.Row(value)
         return self.use(value)
 
-    def joined(self, *pieces: Any) -> Any:
+    def joined(self, *pieces: object) -> Any:
         """``f"..."``: texts, and values with their conversions and format specifications."""
         recording = active.recording
         if state.active.grown:
@@ -315,7 +315,7 @@ class Recorder(Branches):
             recording.note(note_match, value, names)
         return value
 
-    def matching(self, subject: Any, pattern: Any, *operands: Any) -> Any:
+    def matching(self, subject: Any, pattern: Any, *operands: object) -> Any:
         """A pattern of ``match``, with the classes and values that it names."""
         matcher = match_patterns.Matcher(operands, self.fn(isinstance))
         return matcher.case(subject, pattern)
@@ -479,7 +479,7 @@ def before_method(value: object, name: str, frame: types.FrameType) -> None:
 _IN_ROWS = CONTAINERS | {SymbolicTensor}
 
 
-def prepared_method(value: Any, name: str, method: Any) -> Any:
+def prepared_method(value: Any, name: str, method: Callable[..., Any]) -> Any:
     """What to call for a method of ``value``, which was prepared as ``method``."""
     kind = type(value)  # ``isinstance`` may run the user's ``__getattribute__``
     if issubclass(kind, (dict, set, frozenset)):
@@ -569,7 +569,7 @@ def _making(kind: type, make: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _touching(function: Any, method: Any) -> Any:
+def _touching(function: object, method: Callable[..., Any]) -> Any:
     """What to call for a function in C, which may change what it is given: not all that it does can be undone."""
     if function is next:
         return _next(method)

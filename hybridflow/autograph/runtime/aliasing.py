@@ -43,7 +43,7 @@ class Selected(NamedTuple):
     code: Tensor
     values: Sequence[Any]
     frame: FrameType
-    order: Any
+    order: object
 
 
 def record_selected(selection: object, code: Tensor, values: Sequence[Any], frame: FrameType, order: object) -> None:

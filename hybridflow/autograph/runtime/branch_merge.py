@@ -80,7 +80,7 @@ def _merge_locations(
             continue
         grows = type(a) is list and type(b) is list and dynamic_list.differ(a, b)
         if grows and not dynamic_list.may_grow(place.holder):
-            value: Any = TypeMismatch("structure", a, b)
+            value: object = TypeMismatch("structure", a, b)
         else:
             value = joined.merge(a, b)
         if isinstance(value, TypeMismatch) and not place.keeps_conflicts:

@@ -57,7 +57,7 @@ class Conditional:
         self._is_begun = False
         self._branches: list[Branch] = []
         self._exits: list[Exits] = []
-        self._first: Any = UNBOUND  # what the first block has come to, if it is an expression
+        self._first: object = UNBOUND  # what the first block has come to, if it is an expression
         self._values: Values = current_values(frame, names)
         self._begin()
 
@@ -126,7 +126,7 @@ class Conditional:
             active.scope = path.parent
         return result
 
-    def value(self, a: Any, b: Any, binds: bool = True) -> Any:
+    def value(self, a: object, b: Any, binds: bool = True) -> Any:
         """The value of an expression that is ``a`` in one block, which is over, and ``b`` in the other; if that
         ``binds`` no names, they hold there what they held before, and nobody has set them back."""
         b = narrowing.narrow(b)

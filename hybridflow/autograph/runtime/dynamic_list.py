@@ -191,7 +191,7 @@ class DynamicList(NamedTuple):
         """The number of items as a tensor."""
         return self.count if isinstance(self.count, Tensor) else scalar(self.count, dtypes.int64, _STAGE)
 
-    def item(self, position: Any) -> Any:
+    def item(self, position: object) -> Any:
         """The item of a row that there is."""
         with without_handlers():
             return self.form.item([getitem(x, position) for x in self.stacks])
@@ -409,7 +409,7 @@ def differ(a: Sequence[Any], b: Sequence[Any]) -> bool:
 # ---- loops
 
 
-def widen(start: list[Any], end: list[Any], iterations: Any) -> list[Any] | None:
+def widen(start: list[Any], end: list[Any], iterations: object) -> list[Any] | None:
     """What a list is before a loop, of which an iteration left ``end``, so that it has the form of all that iterations
     leave; None where nothing has.  ``iterations`` is how many there are, None where that is not known."""
     form, first = _form_of(start, end), 0
@@ -437,7 +437,7 @@ def widen(start: list[Any], end: list[Any], iterations: Any) -> list[Any] | None
 def _check_regions() -> None:
     """Raise TraceError in what is traced once for many examples, whose lists have several lengths."""
     known = [side.region for side in enclosing_branches()]
-    trace: Any = now().trace
+    trace: object = now().trace
     while isinstance(trace, SubTrace):
         if not any(trace is region for region in known):
             raise data_dependent_sizes.SizesWantedError.of_list(trace.name)
@@ -660,7 +660,7 @@ def _count_outside(count: Tensor) -> Tensor:
 class _Branches(data_dependent_sizes.Branches):
     def can_leave(self) -> bool:
         sides = [side for side in _branches_inside_out() if side.region is not None]
-        trace: Any = now().trace
+        trace: object = now().trace
         for side in sides:
             if side.condition is None or side.region is not trace:
                 return False

@@ -148,7 +148,7 @@ class _Origins:
                 return True
         return isinstance(x, Tensor) and not isinstance(x, SymbolicTensor)
 
-    def of(self, x: Any, iteration: int) -> list[Any]:
+    def of(self, x: object, iteration: int) -> list[Any]:
         """The group of what is ``x`` in an iteration."""
         return self._groups.setdefault(self._key(x, iteration), [])
 

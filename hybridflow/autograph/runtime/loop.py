@@ -111,7 +111,7 @@ class Loop(LoopStatement):
         """What a name holds, or is to hold."""
         return self.held.get(name, UNBOUND) if self.fresh else current_values(self.frame, (name,))[name]
 
-    def hold(self, name: str, value: Any) -> None:
+    def hold(self, name: str, value: object) -> None:
         """Let a name hold a value from the next iteration on."""
         self.offer({**(self.held if self.fresh else current_values(self.frame, self.names)), name: value})
 

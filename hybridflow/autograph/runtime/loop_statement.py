@@ -22,7 +22,7 @@ class Before(NamedTuple):
     values: Values
     path: BranchScope | None
     trace: Trace
-    mark: Any
+    mark: object
     may_alias: list[Any]
     spent: list[Any]
     appended: tuple[Any, ...]
@@ -52,7 +52,7 @@ class LoopStatement:
     where: diagnostics.CodeLocation | None = None
     path: BranchScope | None = None
     before: BranchScope | None = None  # that of the iterations which Python ran before it became a loop of the program
-    staged: Any = None  # the loop of the program, while it is traced
+    staged: object = None  # the loop of the program, while it is traced
     attempt: Before | None = None
     is_done = fresh = over = False
     _breaks: ExitKind | None = None

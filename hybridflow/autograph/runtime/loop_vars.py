@@ -147,7 +147,7 @@ class _LoopVar:
             self.structure, [leaf.result(next(values)) if isinstance(leaf, _Leaf) else leaf for leaf in self.leaves]
         )
 
-    def alias_pairs(self, merged: Any, is_new: IsNew | None) -> list[tuple[Any, ...]]:
+    def alias_pairs(self, merged: object, is_new: IsNew | None) -> list[tuple[Any, ...]]:
         """The objects in what ``built`` made, each with what it is in the first iteration, and in one after another;
         after a loop that surely had an iteration, for which ``is_new`` says what the last one made, with what that left
         instead."""
@@ -657,7 +657,7 @@ class ExitValues:
     def __init__(self) -> None:
         self.outputs: list[Tensor] = []
 
-    def add(self, value: Any, view: Branch, region: SubTrace | None = None) -> Any:
+    def add(self, value: object, view: Branch, region: SubTrace | None = None) -> Any:
         """Something of which ``taken`` makes the value after the loop; one object of it for each of the iteration's, as
         the iteration left it.  Given the ``region`` of the iteration, tensors that were there before stay the objects
         that they are."""
@@ -688,7 +688,7 @@ class ExitValues:
         )
 
     @staticmethod
-    def alias_pairs(merged: Any, value: Any, view: Branch, chosen: Container[int] = ()) -> list[tuple[Any, ...]]:
+    def alias_pairs(merged: object, value: object, view: Branch, chosen: Container[int] = ()) -> list[tuple[Any, ...]]:
         """The containers that ``taken`` made, each with what the last iteration left, which others may hold as well;
         and the tensors whose ids are ``chosen``: what the iteration left may be another one."""
         groups = zip(_objects_in(merged, ()), _objects_in(value, (), view))

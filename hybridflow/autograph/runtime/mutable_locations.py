@@ -24,9 +24,9 @@ class _Unbound:
         return "<nothing>"
 
 
-UNBOUND: Any = _Unbound()
+UNBOUND: object = _Unbound()
 """What holds no value."""
-UNREAD: Any = _Unbound()
+UNREAD: object = _Unbound()
 """The same of a name that nothing reads unless it has just been bound."""
 
 

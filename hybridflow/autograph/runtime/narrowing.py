@@ -92,7 +92,7 @@ def _key(node: Node, depth: int = _DEPTH) -> Any:
 def remaining_options(choice: Choice, within: Sequence[Branch] = ()) -> list[int]:
     """The numbers of the options that are left where the running code is, or was in these sides; all of them where that
     is none: such code never runs."""
-    code: Any = choice.code
+    code: object = choice.code
     all_of_them = frozenset(range(len(choice.options)))
     if not isinstance(code, SymbolicTensor):
         return sorted(all_of_them)

@@ -11,6 +11,8 @@ import types
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
 from hybridflow.array import elementwise
 from hybridflow.autograph.runtime import object_trees
 from hybridflow.autograph.runtime.choices import MOST_OPTIONS, Choice, is_choice, options_of
@@ -30,8 +32,8 @@ from hybridflow.eager.operands import scalar, weak_cast
 from hybridflow.tracing.symbolic_number import Weak, weak_of
 from hybridflow.tracing.symbolic_tensor import SymbolicTensor
 
-ABSENT: Any = type("Absent", (), {"__slots__": ()})()  # on a side that is not asked for the value
-_UNKNOWN: Any = type("Unknown", (), {"__slots__": ()})()  # while it is found what stands for two values
+ABSENT: object = type("Absent", (), {"__slots__": ()})()  # on a side that is not asked for the value
+_UNKNOWN: object = type("Unknown", (), {"__slots__": ()})()  # while it is found what stands for two values
 
 
 def same_constant(a: Any, b: Any) -> bool:
@@ -321,7 +323,7 @@ class PhiBuilder:
             pairs.append(merged)
         return _Nested(structure, pairs)
 
-    def result(self, value: Any, tensors: Sequence[Tensor]) -> Any:
+    def result(self, value: object, tensors: Sequence[Tensor]) -> Any:
         """The value with ``tensors`` in the place of outputs."""
         if isinstance(value, _Chosen):
             return self._create_choice(value, tensors)
@@ -352,7 +354,7 @@ class _Output:
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.made: Any = None
+        self.made: object = None
         self.of: tuple[Any, ...] | None = None  # the objects that it stands for
 
 
@@ -371,7 +373,7 @@ class _Nested:
 
     def __init__(self, structure: pytree.Structure, leaves: list[Any]) -> None:
         self.structure, self.leaves = structure, leaves
-        self.made: Any = None
+        self.made: object = None
         self.of: tuple[Any, ...] | None = None
 
 
@@ -409,7 +411,7 @@ def _shape(value: object) -> Any:
     return value.shape if isinstance(value, Tensor) else ()
 
 
-def as_typed(value: Any, dtype: Any) -> Tensor:
+def as_typed(value: Any, dtype: np.dtype[Any]) -> Tensor:
     """A tensor or number as a tensor of ``dtype``, in the trace that goes on."""
     tensor = weak_cast(value, dtype, "convert")
     return tensor._stand_in() if _is_weak(tensor) else tensor

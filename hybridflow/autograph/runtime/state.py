@@ -31,7 +31,7 @@ class _Run:
         self.loops: dict[FrameType, Any] = {}  # by the frames of generators: the loops that take their items
         self.offered: dict[FrameType, dict[str, Any]] = {}  # what loops have for names, which have yet to take it
         self.stopped: dict[FrameType, list[Any]] = {}  # the paths of generators that have stopped at a ``yield``
-        self.floor: Any = None  # the path from which an exception is thrown to code that began outside of it
+        self.floor: object = None  # the path from which an exception is thrown to code that began outside of it
         self.handlers = [*guarded]  # what may come to know of an error, see ``guarding``
         self.appended: tuple[Any, ...] = ()  # lists that iterations of a loop append to, and see nothing of
         self.numbers = itertools.count(1)  # of kinds: the same ones in each trace of a function

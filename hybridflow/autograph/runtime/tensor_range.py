@@ -166,7 +166,7 @@ class LazyArange(TensorRange, Operators):
         """What a compiled function returns for it."""
         return self._whole()
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         raise ConcretizationError(
             "setitem", "how long a range is depends on a tensor, and it is changed in place. Change a copy: x = +x."
         )
@@ -179,7 +179,7 @@ class LazyArange(TensorRange, Operators):
     def dtype(self) -> Any:
         return self._whole().dtype
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         return self._whole()[key]
 
     def __iter__(self) -> Iterator[Any]:
@@ -226,7 +226,7 @@ def zip_ranges(values: Sequence[Any]) -> IterationSpace | None:
     if not any(isinstance(value, (TensorRange, Counted)) for value in values):
         return None
     parts: list[Callable[[Any], Any]] = []
-    length: Any = None
+    length: object = None
     for value in values:
         walk = value if isinstance(value, (TensorRange, Counted)) else iterable_over(value)
         if walk is None or (isinstance(walk, TensorIterable) and walk.consumed):

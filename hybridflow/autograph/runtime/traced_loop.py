@@ -71,7 +71,7 @@ class TracedLoop:
         self._parent = scope_of(self._frame)
         self._iterable: IterationSpace | None = walk
         self._scan = walk if isinstance(walk, TensorIterable) else None
-        self._first: Any = None if walk is None else walk.start if self._scan is None else self._scan.consumed
+        self._first: object = None if walk is None else walk.start if self._scan is None else self._scan.consumed
         self._sources = [] if self._scan is None else self._scan.remaining_sources()
         self.index: Any = self._first
         self.element: Any = None
@@ -134,7 +134,7 @@ class TracedLoop:
         elif self._iterable is not None and not path.has_exited:
             values[INDEX] = self._iterable.next_index(self.index)
             value = self._iterable.has_index(values[INDEX])
-        go: Any = value
+        go: object = value
         if isinstance(value, (SymbolicTensor, Variable)):
             go = truth(value)
         elif self._scan is None:
