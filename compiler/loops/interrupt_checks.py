@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from hybridflow.compiler.ir.extents import Extent
+from hybridflow.compiler.ir.extents import Extent, substituted
 from hybridflow.compiler.ir.graph import Graph, Node, graphs_in
 from hybridflow.compiler.ir.results import is_token, parts_of
 from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.loops.kernel import DEDICATED_KERNEL, Kernel, raises
 from hybridflow.compiler.ops import Kind
-from hybridflow.compiler.ops.lowering import Scan, While
+from hybridflow.compiler.ops.lowering import DynamicExtent, Scan, While
 
 BUDGET = 1 << 15  # elements between two looks
 SHORT = 1 << 22  # elements that a loop of known length computes in some milliseconds: it need not look
@@ -66,6 +66,8 @@ def _cost(node: Node, inline: bool) -> Extent:
             return how.length * cost(how.body, inline=inline)
         if isinstance(how, (While, Scan)):
             return 0 if inline else BUDGET
+        if isinstance(how, DynamicExtent):  # whose symbol nobody outside knows: the least that it is
+            return substituted(cost(how.body, inline=inline), {how.symbol: 2})
         return cost(*graphs_in(node.attrs), inline=inline)
     if node.op.kind is Kind.PROJECT or node.op.kind is Kind.VIEW:
         return 0

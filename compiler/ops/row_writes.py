@@ -22,7 +22,7 @@ LIST_IS_FULL = "a list needs more room."
 
 @dataclass(frozen=True)
 class RowWrites:
-    """The ``nodes`` of a body that write rows of the carries ``buffers``, and views of what they write.
+    """The ``nodes`` of a body that write rows of the carries ``buffers``.
 
     ``late`` has for written values that an iteration hands to the next one their carry.  What the nodes that write
     those read besides is ``operands``."""
@@ -47,17 +47,16 @@ def row_writes(body: Graph, carries: int) -> RowWrites:
     late: dict[Node, int] = {}
     for chain in chains.values():
         for value in [value for node in chain for value in _written(node)]:
-            views = []
-            while not value.is_parameter and value.op.kind is Kind.VIEW and readers[value] == 1:
-                views.append(value)
-                value = value.inputs[0]
-            nodes.update(views)
             carry = next((k for k in range(carries) if body.outputs[k] is value), None)
             if carry is not None and carry not in chains and value not in body.inputs:
                 late[value] = carry
     ordered = tuple([node for node in body.nodes if node in nodes])
     inside = {*nodes, *late, *(body.inputs[k] for k in chains)}
-    read = dict.fromkeys(x for node in ordered for x in node.inputs if not _is_of(x, inside)) if late else {}
+    read = (
+        dict.fromkeys(x for node in ordered for x in node.inputs if not _is_of(x, inside) or not _is_float(x))
+        if late
+        else {}
+    )
     invariant = set(body.inputs[carries:])
     return RowWrites(ordered, tuple(chains), late, tuple([x for x in read if x not in invariant]))
 
@@ -110,8 +109,8 @@ def _chain(node: Node, readers: Counter[Node], counts: set[Node]) -> tuple[Node,
         if cond.op is not TABLE["cond"] or any(is_token(x.type) for x in cond.inputs):
             return None
         position = _passed_on(cond, node.attrs["index"])
-        if position is None:
-            return None
+        if position is None or any(_is_float(cond.inputs[k]) for k in _uses(cond)[1] - {position}):
+            return None  # what a branch computes for a row has its derivative where it stands
         chain.append(cond)
         node = cond.inputs[position]
     return None
@@ -132,12 +131,18 @@ def _written(node: Node) -> Sequence[Node]:
     """The values that a node of a chain writes as they are, and does nothing else with."""
     if node.op is TABLE["scatter_set"]:
         return [node.inputs[2]]
+    written, others = _uses(node)
+    return [node.inputs[k] for k in sorted(written - others) if _is_float(node.inputs[k])]
+
+
+def _uses(cond: Node) -> tuple[set[int], set[int]]:
+    """The operands of a cond that some branch only writes into rows, and those that some branch reads otherwise."""
     written: set[int] = set()
     others: set[int] = set()
-    for branch in node.attrs["branches"]:
+    for branch in cond.attrs["branches"]:
         updates = Counter(n.inputs[2] for n in branch.nodes if n.op is TABLE["scatter_set"])
         readers = _readers(branch)
         for k, value in enumerate(branch.inputs):
             if readers[value]:
                 (written if updates[value] == readers[value] else others).add(k + 1)
-    return [node.inputs[k] for k in sorted(written - others) if _is_float(node.inputs[k])]
+    return written, others

@@ -1,7 +1,7 @@
 """The functions of a library that C calls, as LLVM text: they choose the program, and hand it what it takes.
 
-Each entry has a function of its extents that finds the program (``choose``) and one that says how much memory it takes
-(``workspace``); one for the extents of results (``shapes``) and the call itself.  Programs see no pointer of C's before
+Each entry has functions of its extents: ``choose`` finds the program, ``workspace`` says how much memory it takes,
+``shapes`` gives the extents of results.  Then comes the call itself.  Programs see no pointer of C's before
 it was looked at.
 """
 

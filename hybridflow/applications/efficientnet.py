@@ -182,7 +182,7 @@ def EfficientNetB4(
     classifier_activation: Identifier = "softmax",
     name: str = "efficientnetb4",
 ) -> Any:
-    """EfficientNet B4: 1.8 times as wide and 1.8 times as deep as B0, for pictures of 380x380 from 0 to 255."""
+    """EfficientNet B4: 1.4 times as wide and 1.8 times as deep as B0, for pictures of 380x380 from 0 to 255."""
     request = Request(include_top, weights, input_tensor, input_shape, pooling, classes, classifier_activation, name)
     return _network(request, 1.4, 1.8, 380, 0.4)
 

@@ -39,8 +39,9 @@ from hybridflow.runtime.calls.variable_locks import with_locks
 def _setitem(self: Any, key: Any, value: ArrayLike, /) -> None:
     """Bind the tensor to a new value: what it was, with ``value``, broadcast, at ``key`` (see ``x[key]``).
 
-    Raises DTypeError where the dtype cannot hold the value, ShapeError where that does not broadcast to what ``x[key]``
-    is; IndexRangeError for positions out of range, and TraceError in a traced function for a tensor from outside.
+    Raises DTypeError where the dtype cannot hold the value, and ShapeError where that does not broadcast to what
+    ``x[key]`` is.  Raises IndexRangeError for positions out of range, and TraceError in a traced function for a tensor
+    from outside.
     """
     if type(self) is Tensor and context.now() is context.idle:
         array = _with_number(self._array, key, value)

@@ -1,9 +1,9 @@
 """Arrays in files of the safetensors format, which others read and write too.
 
-A file is eight bytes with the length of the header; the header in JSON (for each array its dtype, shape and place, and
-a table of texts under ``__metadata__``), and the arrays one behind the other.  Those that are written here have a
-CRC-32 of each array among the texts, and one of the header itself.  Source: the format as documented by its library,
-huggingface/safetensors.
+A file begins with eight bytes, the length of the header.  The header is JSON: for each array its dtype, shape and
+place, and a table of texts under ``__metadata__``.  The arrays follow, one behind the other.  Those that are written
+here have a CRC-32 of each array among the texts, and one of the header itself.  Source: the format as documented by its
+library, huggingface/safetensors.
 
 A file is written beside its place, flushed to the disk, and renamed: at any moment there is the old file or the new
 one, whole.

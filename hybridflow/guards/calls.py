@@ -61,6 +61,8 @@ def prepare(recording: GuardBuilder, f: Any) -> Any:
     if isinstance(f, DESCRIPTORS):
         return descriptor(recording, f)
     if isinstance(f, functools.partial) and in_class(kind, "__call__") is functools.partial.__call__:
+        if kind is not functools.partial:
+            before_operator(recording, f, "__call__")  # which its class may be given later
         return _partial(recording, f)
     if kind is functools._lru_cache_wrapper:
         return functools.partial(call_lru_cache, recording, f)

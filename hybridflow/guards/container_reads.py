@@ -250,7 +250,7 @@ def consume(
             before_operator(recording, value, "keys")
     elif isinstance(value, _FUNCTIONS):
         recording.prepare(recording, value)
-    elif hasattr(type(value), "__next__") and recording.slot_of(value) is not None and not is_users_class(type(value)):
+    elif recording.slot_of(value) is not None and _is_iterator_in_c(type(value)):
         recording.effect(value, "takes items from {}, which outlives the call")
     elif is_foreign_array(value):
         if recording.slot_of(value) is not None:
@@ -280,6 +280,12 @@ def _read_exception(recording: GuardBuilder, error: BaseException, depth: int) -
         follow_methods(recording, error, depth, whole=True)
     else:
         read_state(recording, error)
+
+
+def _is_iterator_in_c(kind: type) -> bool:
+    """Whether nothing shows how far an iterator is: its class, or the one that the user's class extends, is in C."""
+    step = in_class(kind, "__next__")
+    return step is not MISSING and not isinstance(step, types.FunctionType)
 
 
 def is_foreign_array(value: object) -> bool:

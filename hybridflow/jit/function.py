@@ -264,7 +264,12 @@ class Function(Dispatcher, Generic[P, R]):
         token = layer_context.enter_function()
         try:
             if current.trace is not None:
-                return converted(self._python, self._options.name)(*args, **kwargs)
+                root = current.trace.root
+                checks = root.keeps_unread_checks  # which the function around decides
+                try:
+                    return converted(self._python, self._options.name)(*args, **kwargs)
+                finally:
+                    root.keeps_unread_checks = checks
             return transaction.run(lambda: self._python(*args, **kwargs))
         finally:
             layer_context.leave_function(token)

@@ -407,7 +407,7 @@ def _cut(array: np.ndarray, rows: np.ndarray | slice) -> np.ndarray:
 def _of_arrays(method: str, data: Batch, batch_size: int, shuffle: bool) -> Feed:
     arrays = Batch(*(_as_arrays(part) for part in data))
     count = _length(method, arrays)
-    if not count and method == "predict":
+    if not count and method != "fit":
         raise ArgumentError(method, "there are no samples.")
 
     cuts = [_cutter(part) for part in arrays]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -256,6 +256,14 @@ class QuantizedWeight(Weight):
 
     def _size(self, rows: int) -> tuple[int, int]:
         return (self._layout.columns, rows) if self._layout.is_turned else (rows, self._layout.columns)
+
+    def _attributes(self) -> Iterator[tuple[str, Any]]:
+        # In files the values have been called numbers from the first version on.
+        for name, value in super()._attributes():
+            yield ("numbers" if name == "quantized" else name), value
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update({"quantized" if name == "numbers" else name: value for name, value in state.items()})
 
     def __repr__(self) -> str:
         return f"<QuantizedWeight {self._name!r} {self._scheme.name} {list(self._layout.shape)}>"

@@ -728,7 +728,54 @@ def states_of_a_pair(w: Any, s: Any, count: Any) -> Any:
     return hf.sum(states) + hf.sum(hf.sin(hf.stack(others)))
 
 
+def states_under_two_conditions(w: Any, s: Any, count: Any) -> Any:
+    made, i = [], hf.asarray(0)
+    while i < count:
+        s = hf.tanh(s @ w)
+        if s[0] > -2:
+            made.append(s)
+        if s[1] > 0:
+            made.append(s)
+        i = i + 1
+    return hf.sum(hf.sin(hf.stack(made)))
+
+
+def states_of_a_loop_in_a_loop(w: Any, s: Any, count: Any) -> Any:
+    made, i = [], hf.asarray(0)
+    while i < count:
+        j = count * 0
+        while j < count:
+            s = hf.tanh(s @ w)
+            made.append(s)
+            j = j + 1
+        i = i + 1
+    return hf.sum(hf.sin(hf.stack(made)))
+
+
+def views_of_states(w: Any, s: Any, count: Any) -> Any:
+    made, i = [], hf.asarray(0)
+    while i < count:
+        s = hf.tanh(s @ w + s * 0.37 + s[::-1] * 0.2)
+        made.append(s[::-1])
+        i = i + 1
+    return hf.sum(hf.sin(hf.stack(made)))
+
+
+def rows_of_what_is_captured(w: Any, s: Any, count: Any) -> Any:
+    made, i = [], hf.asarray(0)
+    while i < count:
+        if s[0] > -3:
+            made.append(w[0])
+        s = s + w[0]
+        i = i + 1
+    return hf.sum(hf.sin(hf.stack(made))) + hf.sum(s)
+
+
 SHARED = [
+    states_under_two_conditions,
+    states_of_a_loop_in_a_loop,
+    views_of_states,
+    rows_of_what_is_captured,
     states,
     states_of_a_start_that_is_read,
     states_under_a_condition,

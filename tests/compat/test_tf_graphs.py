@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import hybridflow as hf
 import hybridflow.compat.tf as tf
 from hybridflow.errors import ArgumentError, ShapeError
 
@@ -198,6 +199,14 @@ def test_a_function_leaves_out_what_nobody_reads() -> None:
     def g(x: Any) -> None:
         done.assign(tf.gather(x, [1])[0])
 
+    @hf.function
+    def around(x: Any) -> Any:
+        hf.take(x, [1])
+        return h(x)
+
+    h = tf.function(lambda x: x * 2)
+    with pytest.raises(hf.errors.IndexRangeError):  # a function of another name has its own checks
+        around(hf.asarray([3]))
     assert f(tf.constant([3])).numpy().tolist() == [3] and int(done) == 1
     with pytest.raises(tf.errors.InvalidArgumentError):
         f(tf.constant([-3]))

@@ -537,6 +537,7 @@ def raising() -> Iterator[Any]:
         (lambda m: hf.Sequential([layers.Dense(1)]).fit(X, Y), errors.ArgumentError, "call compile"),
         (lambda m: m.fit(X, Y[:5], verbose=0), errors.ShapeError, "numbers of samples differ"),
         (lambda m: m.predict(X[:0], verbose=0), errors.ArgumentError, "no samples"),
+        (lambda m: m.train_on_batch(X[:0], Y[:0]), errors.ArgumentError, "no samples"),
         (lambda m: m.fit(iter([]), verbose=0), errors.ArgumentError, "no batch"),
         (lambda m: m.fit(raising(), verbose=0), RuntimeError, "the source is gone"),
         (lambda m: m.fit(X, verbose=0), errors.ArgumentError, "no labels"),

@@ -13,6 +13,7 @@ import hybridflow as hf
 from hybridflow import errors
 from hybridflow.quantize.quantized_weight import DynamicRange, QuantizedWeight, StaticRange
 from hybridflow.quantize.scheme import Scheme
+from tests.support.bits import same_bits
 
 L = hf.layers
 
@@ -353,3 +354,17 @@ def test_a_failed_call_changes_nothing() -> None:
         hf.quantize.dynamic(model)
     with pytest.raises(errors.ArgumentTypeError):
         hf.quantize.weights(3)
+
+
+def test_names_in_files_stay(tmp_path: Path) -> None:
+    """Files that were written before an attribute was renamed are read after it."""
+    model = hf.Sequential([hf.Input((16,)), hf.layers.Dense(4)])
+    hf.quantize.weights(model)
+    path = tmp_path / "weights.safetensors"
+    model.save_weights(path)
+    assert b'layers.0.kernel.numbers"' in path.read_bytes()
+    again = hf.Sequential([hf.Input((16,)), hf.layers.Dense(4)])
+    hf.quantize.weights(again)
+    again.load_weights(path)
+    x = hf.ones((3, 16))
+    assert same_bits(np.asarray(again(x)), np.asarray(model(x)))

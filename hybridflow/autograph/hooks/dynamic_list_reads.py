@@ -311,7 +311,8 @@ def callable_for(function: object, function_called: Callable[..., Any]) -> Calla
 
     # Not by functools.wraps: while the user's code runs that has functions recorded which it calls.
     call.__wrapped__ = function_called  # type: ignore[attr-defined]
-    call.__name__ = getattr(function_called, "__name__", "call")
+    name = getattr(function_called, "__name__", None)  # an object of the user's may say anything
+    call.__name__ = name if isinstance(name, str) else "call"
     return call
 
 

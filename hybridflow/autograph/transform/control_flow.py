@@ -657,7 +657,7 @@ class Flow(ast.NodeTransformer):
         handlers = [self.visit(handler) for handler in clauses]
         if handlers[-1].type is not None:
             anything = self._at(at, ast.Attribute(self._recorder_at(at), "anything", ast.Load()))
-            unmatched = self._at(at, ast.Expr(self._of(at, one, "unmatched")))
+            unmatched = self._at(at, ast.Expr(self._of(at, one, "raise_unmatched")))
             handlers.append(self._at(at, ast.ExceptHandler(anything, None, [unmatched])))
         raised = self._at(at, ast.Raise(self._load(at, error), None))
         body = [

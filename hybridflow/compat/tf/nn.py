@@ -238,7 +238,8 @@ def _pooling(rank: int, name: str) -> Any:
         name: str | None = None,
     ) -> Any:
         if over_channels and _is_over_channels(ksize, data_format):
-            return _pooled_channels(operand(input), list(ksize), list(strides))
+            steps = [1, strides, strides, 1] if isinstance(strides, int) else list(strides)
+            return _pooled_channels(operand(input), list(ksize), steps)
         sizes, steps = (_inner(v, rank, data_format, "sizes") for v in (ksize, strides))
         return of_nn(operand(input), sizes, steps, _padding(padding, data_format), data_format)
 
