@@ -132,10 +132,22 @@ def _inputs(concrete: ConcreteFunction) -> list[Shape]:
 
 
 def _different(concrete: ConcreteFunction) -> Iterator[list[Shape]]:
-    """Shapes whose open extents all differ, rising and falling, where a trace took some to be equal or known."""
+    """Shapes whose open extents differ where a trace took some to be equal or known: those that it knows are less, all
+    by one or each by another number, as they are where the code takes as many rows of a table as there are; then all
+    differ, rising and falling."""
     extents = _open_extents(concrete)
-    if len(set(extents.values())) == len(extents) and not any(isinstance(extent, int) for extent in extents.values()):
+    numbers = {name: extent for name, extent in extents.items() if isinstance(extent, int)}
+    if len(set(extents.values())) == len(extents) and not numbers:
         return
+    if numbers:
+        names = sorted({name for extent in extents.values() for name in symbols(extent)})
+        sizes = dict(zip(names, itertools.count(_BETWEEN, _BETWEEN)))
+        kept = {name: value_at(extent, sizes) for name, extent in extents.items()}
+        yield _shapes_of(concrete, kept | {name: number - 1 for name, number in numbers.items()})
+        if len(numbers) > 1:
+            for lower, number in numbers.items():
+                yield _shapes_of(concrete, kept | {lower: number - 1})
+            yield _shapes_of(concrete, kept | {name: n - k for k, (name, n) in enumerate(numbers.items(), 1)})
     for order in (1, -1):
         yield _shapes_of(concrete, dict(zip(list(extents)[::order], itertools.count(_BETWEEN, _BETWEEN))))
 
@@ -208,25 +220,35 @@ def _with_remainders(concrete: ConcreteFunction) -> Iterator[list[Shape]]:
 
 
 def _violating(concrete: ConcreteFunction, condition: Dim) -> Iterator[list[Shape]]:
-    """Shapes with which a condition is negative: a symbol is moved over the edge, and on."""
+    """Shapes with which a condition is negative: a symbol is moved over the edge, and on; where that is beyond reach
+    for each of several alone, beside small others."""
     inputs = _inputs(concrete)
     examples = concrete.staged.trace.assumptions.examples or {}
     names = {name for shape in inputs for extent in shape for name in symbols(extent)}.union(symbols(condition))
     typical = min(_TYPICAL, 1 << _ALL // len(names))
     start = {name: examples.get(name, typical + k) for k, name in enumerate(sorted(names))}
+    moves = list(_moves(condition, start))
+    if not moves and len(symbols(condition)) > 1:
+        small = dict.fromkeys(symbols(condition), LEAST)
+        moves = [move for name in small for move in _moves(condition, {**start, **small, name: start[name]}, [name])]
+    for sizes in moves:
+        yield [tuple(value_at(extent, sizes) for extent in shape) for shape in inputs]
 
-    def at(name: str, size: int) -> list[Shape]:
-        sizes = {**start, name: size}
-        return [tuple(value_at(extent, sizes) for extent in shape) for shape in inputs]
 
-    for name in symbols(condition):
+def _moves(condition: Dim, start: dict[str, int], names: Iterable[str] | None = None) -> Iterator[dict[str, int]]:
+    """What symbols are when a condition is negative and one of ``names``, by default all that it has, is another than
+    at the start."""
+    for name in symbols(condition) if names is None else names:
 
         def fails(size: int) -> bool:
-            return value_at(condition, {**start, name: size}) < 0  # noqa: B023  # it is called here alone
+            try:
+                return value_at(condition, {**start, name: size}) < 0  # noqa: B023  # it is called here alone
+            except ZeroDivisionError:  # where no call asks it, as the code has raised before
+                return False
 
         for size in range(start[name] + 1, start[name] + 1 + _REMAINDERS):  # of what depends on a remainder
             if fails(size):
-                yield at(name, size)
+                yield {**start, name: size}
         for far, step in ((LEAST, -1), (start[name] * _FAR, 1)):
             if not fails(far):
                 continue
@@ -236,7 +258,7 @@ def _violating(concrete: ConcreteFunction, condition: Dim) -> Iterator[list[Shap
                 far, holds = (middle, holds) if fails(middle) else (far, middle)
             for size in range(far, far + step * _STEPS, step):
                 if size >= LEAST and fails(size):
-                    yield at(name, size)
+                    yield {**start, name: size}
 
 
 def _arguments(concrete: ConcreteFunction, shapes: Sequence[Shape]) -> list[Any] | None:

@@ -19,6 +19,7 @@ from hybridflow import errors
 from hybridflow.checkpoint import files
 from hybridflow.compiler.ops import TABLE
 from hybridflow.eager.dispatch import apply
+from hybridflow.saved import shape_variants
 
 pytestmark = pytest.mark.code
 
@@ -253,6 +254,98 @@ def test_user_errors_of_small_extents_do_not_stop_saving(tmp_path: Path) -> None
     assert loaded(line(4)).tolist() == [4.0]
     with pytest.raises(errors.ShapeError):
         loaded(line(3))
+
+
+# ---- tables of positions: a trace takes an open extent to be the rows that there are
+
+
+def rows_of(count: int) -> Any:
+    return hf.asarray(np.random.default_rng(count).normal(size=(count, 2)).astype("f4"))
+
+
+ROWS = {count: rows_of(count) for count in (2, 3, 16, 512)}
+
+
+def both_answer(f: Callable[..., Any], loaded: Callable[..., Any], *args: Any) -> bool:
+    """Whether a function gives numbers, which are then those of its file; else both raise."""
+    wanted, got = outcome(f, *args), outcome(loaded, *args)
+    if isinstance(wanted, np.ndarray):
+        assert same(wanted, got) and wanted.tobytes() == got.tobytes(), ([x.shape for x in args], wanted, got)
+    else:
+        assert isinstance(got, errors.HybridflowError), ([x.shape for x in args], wanted, got)
+    return isinstance(wanted, np.ndarray)
+
+
+@pytest.mark.parametrize("count", ROWS)
+def test_a_table_of_positions(tmp_path: Path, count: int) -> None:
+    def f(x: Any) -> Any:
+        return ROWS[count][: x.shape[0]] + x
+
+    loaded = hf.saved.load(hf.saved.save(f, tmp_path / "f", input_signature=[hf.TensorSpec((None, 2))]))
+    for n in {0, 1, 2, 3, 10, 511, 512, 513, count - 1, count, count + 1}:
+        assert both_answer(f, loaded, rows_of(n)) or n > count, n
+
+
+@pytest.mark.parametrize(("count", "batch"), [(3, "batch"), (16, None), (512, "batch")])
+def test_a_table_of_positions_beside_a_batch(tmp_path: Path, count: int, batch: Any) -> None:
+    mask = hf.asarray(np.tril(np.ones((count, count), "f4")))
+
+    def f(x: Any) -> Any:
+        n = x.shape[1]
+        x = x + ROWS[count][:n]
+        return hf.matmul(hf.matmul(x, hf.matrix_transpose(x)) * mask[:n, :n], x)
+
+    loaded = hf.saved.load(hf.saved.save(f, tmp_path / "f", input_signature=[hf.TensorSpec((batch, None, 2))]))
+    for size, n in itertools.product((0, 1, 3), {0, 1, 2, count - 1, count, count + 1}):
+        assert both_answer(f, loaded, hf.stack([rows_of(n)] * size) if size else hf.zeros((0, n, 2))) or n > count
+
+
+# Conditions of which no extent decides alone, and extents that a trace ties to one number.
+SUMS: dict[str, Callable[[Any, Any], Any]] = {
+    "a part of both": lambda x, y: hf.concat([x, y])[3:8],
+    "the last of both": lambda x, y: hf.concat([x, y])[-5:],
+    "rows of a table": lambda x, y: TABLE_OF_16[: x.shape[0] + y.shape[0]] * 2,
+    "a table for both": lambda x, y: TABLE_OF_16[: x.shape[0]] + x + y,
+    "a table for each": lambda x, y: hf.concat([TABLE_OF_16[: x.shape[0]] + x, TABLE_OF_16[: y.shape[0]] * y]),
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_two_open_extents_together(tmp_path: Path, name: str) -> None:
+    f = SUMS[name]
+    loaded = hf.saved.load(hf.saved.save(f, tmp_path / "f", input_signature=[hf.TensorSpec((None,))] * 2))
+    answered = [
+        both_answer(f, loaded, line(n), line(m)) for n in (0, 1, 2, 3, 4, 7, 16, 17) for m in (0, 1, 2, 3, 7, 16)
+    ]
+    assert sum(answered) >= 10
+
+
+def test_the_limit_of_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of more branches than there may be programs a file has the first; for others there is the error as ever."""
+    monkeypatch.setattr(shape_variants, "_MOST", 2)
+    loaded = hf.saved.load(hf.saved.save(by_size, tmp_path / "f", input_signature=[hf.TensorSpec((None,))]))
+    assert both_answer(by_size, loaded, line(30)) and both_answer(by_size, loaded, line(1))
+    found = [outcome(loaded, line(n)) for n in (20, 5)]
+    assert sum(isinstance(one, errors.ShapeError) for one in found) == 1
+
+
+def test_an_extent_that_divides_may_be_0(tmp_path: Path) -> None:
+    def f(x: Any) -> Any:
+        return x[: 30 // (x.shape[0] - 2)] * 1
+
+    loaded = hf.saved.load(hf.saved.save(f, tmp_path / "f", input_signature=[hf.TensorSpec((None,))]))
+    for n in (3, 4, 7, 8, 33):
+        wanted, got = outcome(f, line(n)), outcome(loaded, line(n))
+        assert same(wanted, got) or isinstance(got, errors.ShapeError), (n, wanted, got)
+    assert both_answer(f, loaded, line(33))
+    with pytest.raises(errors.ShapeError):
+        loaded(line(2))
+
+
+def test_what_takes_nothing_for_granted_has_no_more_programs(tmp_path: Path) -> None:
+    model = hf.Sequential([hf.Input((4,)), hf.layers.Dense(8, activation="relu"), hf.layers.Dense(2)])
+    loaded = hf.saved.load(hf.saved.save(model, tmp_path / "model"))
+    assert len(loaded.serving_default.programs) == 3  # for any number of samples, one, none
 
 
 # ---- dicts
