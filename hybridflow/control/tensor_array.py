@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import operator
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 
+from hybridflow.array import elementwise
 from hybridflow.array.creation import zeros
 from hybridflow.array.indexing import take
 from hybridflow.array.setitem import updated
@@ -17,7 +19,14 @@ from hybridflow.core.promotion import to_dtype, weak_kind
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.type_aliases import ArrayLike, DTypeLike
 from hybridflow.eager.operands import as_tensor, reshape_to, to_shape
-from hybridflow.errors import ArgumentError, DTypeError, ShapeError, TraceError, entered
+from hybridflow.errors import ArgumentError, ConcretizationError, DTypeError, ShapeError, TraceError, entered
+
+shape_of_either: list[Callable[[Any], Shape | None]] = []
+"""What it gives of elements that are there or not, as a tensor decides, is their shape or None, decided alike."""
+
+one_of_either: list[Callable[[Any, ArgumentError | None], tuple[Tensor | None, Tensor | None]]] = []
+"""It gives the elements that may be there, and what decides whether they are; the program raises the error, where there
+is one, unless they are."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,8 +48,11 @@ class TensorArray:
     It is immutable: ``write`` returns a new array. So it can be a loop variable, and gradients flow through reads and
     writes.
 
-    A compiled loop needs the ``element_shape``. With ``dynamic_size``, writing past the end makes the array longer,
-    except in compiled loops. A ``for`` over a dynamic extent is then unrolled.
+    ``hf.while_loop``, ``hf.cond`` and their like need the ``element_shape``. A compiled ``for`` or ``while`` is much
+    faster with it: without, each iteration copies the array.
+
+    With ``dynamic_size``, writing past the end makes the array longer, except in compiled loops. A ``for`` over a
+    dynamic extent is then unrolled.
 
     Args:
         dtype: the dtype of the elements.
@@ -59,7 +71,7 @@ class TensorArray:
     """
 
     _form: _Form
-    _values: Tensor | None
+    _values: Tensor | None  # or a choice of them, of which a tensor decides
 
     def __init__(
         self, dtype: DTypeLike, size: object, element_shape: object = None, dynamic_size: bool = False
@@ -78,17 +90,31 @@ class TensorArray:
         return result
 
     def _known(self, stage: str) -> Tensor:
-        values = self._written()
-        if values is None:
-            raise ArgumentError(
-                stage, "no element was written yet, and no element_shape given. Give it to TensorArray."
-            )
-        return values
+        values = self._values
+        if isinstance(values, Tensor):
+            return values
+        error = ArgumentError(stage, "no element was written yet, and no element_shape given. Give it to TensorArray.")
+        elements = None if values is None else one_of_either[0](values, error)[0]
+        if elements is None:
+            raise error
+        return elements
 
-    def _written(self) -> Tensor | None:
-        """The elements.  Where a tensor decides whether one was written, which a loop does, they are 0 if none was."""
-        tensors = [one for one in getattr(self._values, "options", [self._values]) if one is not None]
-        return tensors[0] if tensors else None
+    def _to_write(self, element: Tensor) -> Tensor:
+        """The elements that a write of this one changes, 0 where none was written."""
+        if isinstance(self._values, Tensor):
+            return self._values
+        values, is_there = (None, None) if self._values is None else one_of_either[0](self._values, None)
+        if values is None:
+            return self._zeros(element.shape)
+        if is_there is None:
+            return values
+        if self.grows or not same_extents(element.shape, values.shape[1:]):
+            raise ConcretizationError(
+                "TensorArray.write",
+                f"the value is {element.type}, and a tensor decides whether elements of shape {_text(values)} were "
+                "written before. Give TensorArray its size and element_shape.",
+            )
+        return elementwise.where(is_there, values, self._zeros(element.shape))
 
     @property
     def grows(self) -> bool:
@@ -101,8 +127,10 @@ class TensorArray:
 
     @property
     def element_shape(self) -> Shape | None:
-        values = self._written()
-        return None if values is None else values.shape[1:]
+        values = self._values
+        if values is None or isinstance(values, Tensor):
+            return None if values is None else values.shape[1:]
+        return shape_of_either[0](values)
 
     def size(self) -> Any:
         """How many elements there are.
@@ -140,9 +168,7 @@ class TensorArray:
                 f"the value is {element.type}, of an array of {self.dtype}. Convert it with hf.astype(x, "
                 f"hf.{self.dtype}).",
             )
-        values = self._written()
-        if values is None:
-            values = self._zeros(element.shape)
+        values = self._to_write(element)
         if not same_extents(element.shape, values.shape[1:]):
             raise ShapeError(
                 stage, f"the value is {element.type}. Expected the shape of all elements, {_text(values)}."

@@ -366,7 +366,102 @@ def test_elements_that_a_loop_writes_have_the_shape_of_the_first() -> None:
         return found.stack()
 
     assert first(x, hf.asarray(1)).numpy().tolist() == [[1.0, 2.0], [0.0, 0.0], [0.0, 0.0]]
-    assert first(x, hf.asarray(0)).numpy().tolist() == [[0.0] * 2] * 3
+    for run in (first, first.python_function):
+        with pytest.raises(hf.errors.ArgumentError, match=r"\[TensorArray.stack\] no element was written yet"):
+            run(x, hf.asarray(0))
+
+
+def _filled(x: Any, n: Any) -> Any:
+    ta = hf.TensorArray("float32", 3)
+    for i in hf.arange(n):
+        ta = ta.write(i, x[i])
+    return ta
+
+
+def _begun_anew(x: Any, n: Any) -> Any:
+    empty = hf.TensorArray("float32", 3)
+    ta = empty.unstack(x)
+    for i in hf.arange(n):
+        if i == 1:
+            ta = empty
+        else:
+            ta = ta.write(i, x[2])
+    if n == 0:
+        ta = empty
+    return ta.write(1, x[0]).stack()
+
+
+def _caught(x: Any, n: Any) -> Any:
+    try:
+        return _filled(x, n).stack()
+    except hf.errors.ArgumentError:
+        return hf.zeros((3, 2)) - 1
+
+
+def _asked(x: Any, n: Any) -> Any:
+    ta = _filled(x, n)
+    return hf.zeros((3, 2)) - 2 if ta.element_shape is None else ta.stack()
+
+
+def _under_if(x: Any, n: Any) -> Any:
+    ta = hf.TensorArray("float32", 3)
+    if n > 1:
+        ta = ta.write(0, x[0])
+    return ta
+
+
+def _flags(x: Any, n: Any) -> Any:
+    ta = hf.TensorArray(hf.bool_, 3)
+    for i in hf.arange(n):
+        ta = ta.write(i, x[i] > 2)
+    return ta
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, n: _filled(x, n).stack(),
+        lambda x, n: _filled(x, n).read(0),
+        lambda x, n: _filled(x, n).gather([1, 0]),
+        lambda x, n: _filled(x, n).concat(),
+        lambda x, n: _under_if(x, n).stack(),
+        lambda x, n: _under_if(x, n).write(1, x[2]).stack(),
+        _begun_anew,
+        _caught,
+        _asked,
+        lambda x, n: _flags(x, n).stack(),
+    ],
+)
+def test_arrays_of_which_a_tensor_decides_whether_they_were_written(f: Any) -> None:
+    x = hf.asarray([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    compiled = hf.function(f, strict=True)
+
+    def outcome(run: Any, n: int) -> Any:
+        try:
+            return run(x, hf.asarray(n)).numpy().tolist()
+        except hf.errors.HybridflowError as error:
+            return type(error), str(error)
+
+    for n in range(4):
+        assert outcome(compiled, n) == outcome(f, n)
+
+
+@pytest.mark.runs_eagerly
+def test_the_next_element_of_an_array_whose_shape_a_tensor_decides() -> None:
+    def grows(x: Any, n: Any) -> Any:
+        ta = hf.TensorArray("float32", 0, dynamic_size=True)
+        if n > 1:
+            ta = ta.write(2, x[0])
+        return ta.write(0, x[0]).stack()
+
+    def other(x: Any, n: Any) -> Any:
+        return _under_if(x, n).write(1, x[0, :1]).stack()
+
+    x = hf.asarray([[1.0, 2.0]])
+    for f in (grows, other):
+        with pytest.raises(hf.errors.TraceError, match="Give TensorArray its size and element_shape"):
+            hf.function(f, strict=True)(x, hf.asarray(0))
+        assert hf.function(f)(x, hf.asarray(0)).numpy().tolist() == f(x, hf.asarray(0)).numpy().tolist()
 
 
 def test_tensor_arrays() -> None:

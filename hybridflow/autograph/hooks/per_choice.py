@@ -23,6 +23,8 @@ from hybridflow.autograph.runtime.conditional import Conditional
 from hybridflow.autograph.runtime.indexed_select import select
 from hybridflow.autograph.runtime.mutable_locations import is_unbound
 from hybridflow.autograph.runtime.phi import ABSENT
+from hybridflow.control import tensor_array
+from hybridflow.core.tensor import Tensor
 from hybridflow.errors import ConcretizationError, HybridflowError, TraceError
 from hybridflow.guards.instrumented_code import is_converted
 from hybridflow.tracing.symbolic_number import is_number
@@ -282,4 +284,21 @@ def install() -> None:
         setattr(Choice, f"__{name}__", _refuse(wish))
 
 
+def _elements(choice: Choice, error: BaseException | None) -> tuple[Tensor | None, Tensor | None]:
+    """The elements of an array, if it has any, and what decides whether it has; ``error`` is raised unless it has."""
+    left = narrowing.remaining_options(choice)
+    absent, there = ([k for k in left if (choice.options[k] is None) is wanted] for wanted in (True, False))
+    if len(there) > 1:
+        raise choice.refused("an array has elements of one shape")
+    if not there:
+        return None, None
+    if absent and error is not None:
+        _check_not(choice, absent[0], error, frame_of_user())
+    return choice.options[there[0]], elementwise.equal(choice.code, there[0]) if absent else None
+
+
+tensor_array.one_of_either.append(_elements)
+tensor_array.shape_of_either.append(
+    lambda choice: known_of_each(choice, lambda values: None if values is None else values.shape[1:])
+)
 install()
