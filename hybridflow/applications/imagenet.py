@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,12 +14,10 @@ from hybridflow.array.creation import asarray
 from hybridflow.array.elementwise import astype
 from hybridflow.array.shapes import flip
 from hybridflow.core.context import suspended
+from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.errors import ArgumentError, DataError, ShapeError
 from hybridflow.layers.basic import Lambda
 from hybridflow.layers.keras_tensor import Symbol
-
-if TYPE_CHECKING:
-    from hybridflow.core.type_aliases import ArrayLike
 
 
 _STAGE = "preprocess_input"
