@@ -19,7 +19,6 @@ from hybridflow.errors import ArgumentError, DataError, ShapeError
 from hybridflow.layers.basic import Lambda
 from hybridflow.layers.keras_tensor import Symbol
 
-
 _STAGE = "preprocess_input"
 _MEANS = {"torch": (0.485, 0.456, 0.406), "caffe": (103.939, 116.779, 123.68)}
 _DEVIATIONS = (0.229, 0.224, 0.225)

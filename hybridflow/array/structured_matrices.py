@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hybridflow.array.creation import arange
 from hybridflow.array.elementwise import conj
@@ -12,11 +12,9 @@ from hybridflow.array.indexing import take
 from hybridflow.array.shapes import concat, flip, pad
 from hybridflow.compiler.ir.types import broadcast_shapes
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.eager.operands import as_tensor, common_dtype, expand, reshape_to
 from hybridflow.errors import ArgumentError, ShapeError, entered
-
-if TYPE_CHECKING:
-    from hybridflow.core.type_aliases import ArrayLike
 
 
 def _with_axes(x: Tensor, axes: int) -> Tensor:

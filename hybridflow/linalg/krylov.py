@@ -38,12 +38,12 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ops import type_rules
 from hybridflow.control.loops import fori_loop, while_loop
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.eager.operands import as_tensor, cast, expand, float_operand
 from hybridflow.errors import ArgumentError, ShapeError, entered
 
 if TYPE_CHECKING:
     from hybridflow.compiler.ir.extents import Dim
-    from hybridflow.core.type_aliases import ArrayLike
 
 
 Operator = Callable[[Tensor], Tensor]

@@ -6,7 +6,7 @@ import builtins
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,15 +18,13 @@ from hybridflow.compiler.ir.types import TensorType, broadcast_shapes
 from hybridflow.core.promotion import to_dtype
 from hybridflow.core.string_tensor import StringTensor, as_bytes, as_strings, holds_texts, is_string, of_texts, string
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.eager import string_ops
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, IndexRangeError, ShapeError, entered
 from hybridflow.ragged import Ragged, made as made_ragged
 from hybridflow.strings import encodings, hashing, regex
 from hybridflow.strings.host import extent, known, mapped, step
-
-if TYPE_CHECKING:
-    from hybridflow.core.type_aliases import ArrayLike
 
 
 @entered
