@@ -185,7 +185,8 @@ class Narrow(State):
 idle = State()
 _state = ContextVar("hybridflow", default=idle)
 now: Callable[[], State] = _state.get  # the state of the running code
-reasons = Reasons(busy, everywhere, _state, idle)
+transactions = ctypes.c_int32(0)
+reasons = Reasons(busy, everywhere, _state, idle, transactions)
 
 
 class _Current:

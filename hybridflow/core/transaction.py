@@ -2,7 +2,8 @@
 
 Compiled programs see to that themselves: they let no new value be seen until every check has passed.  What is written
 in Python meanwhile (a body that runs eagerly, the initial values of variables that a trace makes) is noted here.  It is
-taken back when the outermost call raises.
+taken back when the outermost call raises.  Native calls note nothing: while there is a transaction in any thread, those
+that write variables leave it to Python.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from hybridflow.core.context import now, without_handlers
+from hybridflow.core.context import now, transactions, without_handlers
 from hybridflow.runtime.fork_safe_locks import thread_states
 
 T = TypeVar("T")
@@ -37,11 +38,26 @@ class _Call:
     """What a call has written, by id of the variable.  It goes on while somebody holds the lock, which a ``with``
     statement lets go of whatever interrupts it."""
 
-    __slots__ = ("lock", "writes")
+    __slots__ = ("is_counted", "lock", "writes")
 
     def __init__(self) -> None:
+        self.is_counted = False
         self.lock = threading.Lock()
         self.writes: dict[int, _Write] = {}
+
+    def count(self) -> None:
+        # The interpreter does not switch threads within these statements.
+        transactions.value += 1
+        self.is_counted = True
+
+    def discount(self) -> None:
+        if self.is_counted:
+            self.is_counted = False
+            transactions.value -= 1
+
+    def __del__(self) -> None:
+        # Where what interrupted the end of the call kept it from that; for other threads' calls, in a child process.
+        self.discount()
 
     def take_back(self) -> None:
         """Give the variables their old values; once more does no harm."""
@@ -83,6 +99,7 @@ def run(body: Callable[[], T]) -> T:
         return body()
     call = _Call()
     try:
+        call.count()
         with without_handlers(is_outermost=now().trace is None), call.lock:
             _thread.call = call
             return body()
@@ -93,4 +110,5 @@ def run(body: Callable[[], T]) -> T:
             call.take_back()  # all of them, also if a signal handler has raised meanwhile
         raise
     finally:
+        call.discount()
         _thread.call = None

@@ -322,6 +322,7 @@ def _loaded() -> dict[str, int]:
     imports = {
         **common_imports(pool),
         "NativeCall_Type": id(_native_call().NativeCall),
+        "transactions": ctypes.addressof(front_end.known().reasons.transactions),
         "Name_fail": id(_NAMES[0]),
         "Name_slow": id(_NAMES[1]),
         "Name_factory": id(_NAMES[2]),

@@ -238,6 +238,10 @@ def _attempt(module: Module, offsets: Offsets) -> None:
     address of ``miss`` when the NativeCall does not fit."""
     f = module.function("attempt", PTR, PTR, PTR, I64, PTR)
     with _fitting(f, offsets) as (record, objects, buffers, dims):
+        with f.b.if_then(f.ne(HEAD.at(f, record).updates, i64(0)), likely=False):
+            # Within a transaction writes are noted, by Python.
+            open_calls = f.get(f.module.symbol("transactions"), I32)
+            f.ret_if(f.ne(open_calls, i32(0)), f.module.symbol("miss"))
         with f.b.if_then(f.b.not_(f.is_null(HEAD.at(f, record).python)), likely=False):
             _answer_in_python(f, record, objects, buffers, dims)
         handed_count = HEAD.at(f, record).handed

@@ -26,6 +26,7 @@ class Reasons:
     everywhere: ctypes.c_int32
     state: ContextVar[Any]
     idle: object
+    transactions: ctypes.c_int32  # calls under way, in any thread, whose writes of variables may have to be taken back
 
     def none_here(self) -> bool:
         return not self.busy.value or (not self.everywhere.value and self.state.get() is self.idle)

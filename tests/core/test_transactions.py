@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import hybridflow as hf
+from hybridflow.core.context import transactions
 from hybridflow.errors import DivisionError, IndexRangeError
 
 pytestmark = pytest.mark.code
@@ -55,6 +56,34 @@ def test_updates_around_a_failing_check_do_not_happen(mode):
                 call(mode, step, x, bad)
             assert values(a, b) == [[1.0 + k, 2.0 + k], [40.0 + k, 50.0 + k]]
         call(mode, step, x, good)
+
+
+def test_native_calls_within_a_call_that_raises_are_taken_back(native):
+    """What is called by way of native code writes no variable behind the back of the call around it."""
+    total, table = hf.Variable([3]), hf.asarray([0])
+
+    @hf.function
+    def add(x):
+        total.assign_add(hf.take(x, table))
+
+    def fails():
+        add(x)
+        add(x)
+        raise ValueError("afterwards")
+
+    x = hf.asarray([2])
+    for _ in range(4):
+        add(x)
+    assert values(total) == [[11]]
+    for compiled in (hf.function(fails), hf.function(lambda: fails())):
+        for _ in range(3):
+            with pytest.raises(ValueError, match="afterwards"):
+                compiled()
+            assert values(total) == [[11]]
+    assert transactions.value == 0
+    before = sum(call.calls for call in add._cache.native_calls())
+    add(x)
+    assert values(total) == [[13]] and sum(call.calls for call in add._cache.native_calls()) == before + 1
 
 
 def test_a_writer_that_raises_itself_writes_nothing(mode):
