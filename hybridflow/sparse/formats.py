@@ -191,25 +191,18 @@ class SparseBase:
 
     @entered
     def __add__(self, other: object) -> Any:
-        """The sum: of two sparse tensors the entries of both, with a dense one a dense tensor; with a number of
-        Python's none."""
-        if isinstance(other, (bool, int, float, complex)):
-            return NotImplemented
+        """The sum: of two sparse tensors the entries of both, with a dense one a dense tensor."""
         return self._joined(other) if isinstance(other, SparseBase) else add(*self._dense("sparse add", other))
 
     __radd__ = __add__
 
     @entered
     def __sub__(self, other: object) -> Any:
-        """The difference: sparse, or dense where one is dense; with a number of Python's none."""
-        if isinstance(other, (bool, int, float, complex)):
-            return NotImplemented
+        """The difference: sparse, or dense where one is dense."""
         return self._joined(-other) if isinstance(other, SparseBase) else subtract(*self._dense("sparse add", other))
 
     @entered
     def __rsub__(self, other: object) -> Any:
-        if isinstance(other, (bool, int, float, complex)):
-            return NotImplemented
         matrix, dense = self._dense("sparse add", other)
         return subtract(dense, matrix)
 
@@ -217,6 +210,10 @@ class SparseBase:
         raise NotImplementedError
 
     def _dense(self, stage: str, other: object) -> tuple[Tensor, Tensor]:
+        if isinstance(other, (bool, int, float, complex)):
+            raise ArgumentTypeError(
+                stage, f"{self!r} and {other!r}: a number would fill all that is not kept. Use to_dense() first."
+            )
         dense = as_tensor(other, stage)
         if tuple(dense.shape) != self.shape:
             raise ShapeError(stage, f"{self!r} and {dense.type}. Expected equal shapes.")

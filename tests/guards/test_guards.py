@@ -234,7 +234,7 @@ def test_a_function_that_remembers_too_much_is_noticed(kind: str) -> None:
 
 
 def test_there_are_programs_of_each_kind() -> None:
-    assert len(KINDS) == 22 and len(PROBES) > 600
+    assert len(KINDS) == 23 and len(PROBES) > 600
     assert sum("cached" in probe.flags for probe in PROBES) > 100
     assert all(probe.effect_lines() for probe in PROBES if "effect" in probe.flags)
 

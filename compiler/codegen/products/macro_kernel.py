@@ -144,6 +144,7 @@ class MacroKernel:
         self.find_span = (
             emit_nonzero_span(module, f"{symbol}.span", target, tile, form.cell, steps) if skip_zeros else None
         )
+        self.unpacked_kernel: str | None = None
         if form.multiply is MultiplyKind.TILES:
             kernel = amx_micro_kernel.emit_tile_kernel(
                 module, symbol, target, fastmath, form, tile, steps[0], blocks.one_block
@@ -156,7 +157,6 @@ class MacroKernel:
             for suffix, one in forms.items()
         ]
         # Cells of what is not packed are made in registers.  Panels of lines that are not whole are packed.
-        self.unpacked_kernel: str | None = None
         if form.group > 1 and schedule.columns in (ColumnsRead.IN_PLACE_IF_FEW, ColumnsRead.PREPACKED):
             self.unpacked_kernel = emit_micro_kernel(
                 *(module, f"{symbol}.unpacked", target, fastmath, form, tile, *steps, blocks.one_block, multiple),
