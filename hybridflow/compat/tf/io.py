@@ -68,7 +68,7 @@ def _gray(array: np.ndarray) -> np.ndarray:
     return np.asarray(np.where(np.ptp(array, -1, keepdims=True) == 0, array[..., :1], weighed), np.uint8)
 
 
-def _frames(picture: object) -> np.ndarray:
+def _frames(picture: Any) -> np.ndarray:
     """[frames, height, width, 3]."""
     from PIL import ImageSequence
 
