@@ -7,6 +7,7 @@ out where it came from.
 
 from __future__ import annotations
 
+import decimal
 import enum
 import functools
 import types
@@ -78,6 +79,8 @@ def read_attribute(recording: GuardBuilder, value: object, name: str, result: ob
             function: Any = value.__func__  # type: ignore[attr-defined]
             _root_function(recording, function)
             read_attribute(recording, function, name, result)
+    elif isinstance(value, decimal.Context) and name in _FLAGS_OF_CONTEXT:
+        recording.reason(f"uses {kind.__name__}.{name}, which calculations set", "do that outside and pass the result")
     else:
         if isinstance(value, enum.Enum):
             recording.root(value, f"{kind.__name__}.{value._name_}")
@@ -85,6 +88,7 @@ def read_attribute(recording: GuardBuilder, value: object, name: str, result: ob
             _of_object(recording, value, name, result)
 
 
+_FLAGS_OF_CONTEXT = frozenset(("flags", "clear_flags"))
 _OF_METHODS = frozenset(("__self__", "__func__", "__class__", "__call__"))
 
 
@@ -131,9 +135,7 @@ def before_attribute(recording: GuardBuilder, value: Any, name: str) -> None:
     """Follow the code of the user's that reading ``value.name`` will run: properties, ``__getattr__`` and the like."""
     kind = value if isinstance(value, type) else type(value)
     if isinstance(value, types.ModuleType) and name not in value.__dict__:
-        getter = value.__dict__.get("__getattr__")
-        if isinstance(getter, types.FunctionType) and is_recorded(getter.__code__):
-            follow(recording, getter)
+        _follow_modules_getattr(recording, value)
     if kind is super:
         kind = value.__self_class__
         for base in kind.__mro__:
@@ -152,6 +154,18 @@ def before_attribute(recording: GuardBuilder, value: Any, name: str) -> None:
         function = in_class(kind, hook)
         if isinstance(function, types.FunctionType) and (hook == "__getattribute__" or in_type is MISSING):
             follow(recording, function)
+
+
+def _follow_modules_getattr(recording: GuardBuilder, module: types.ModuleType) -> None:
+    """Follow what a module answers other names by (PEP 562): a function, or anything that can be called."""
+    getter = module.__dict__.get("__getattr__", MISSING)
+    if isinstance(getter, types.FunctionType):
+        if is_recorded(getter.__code__):
+            follow(recording, getter)
+    elif getter is not MISSING and not is_library_module(module.__name__):
+        slot, text = recording.root(module.__dict__, module.__name__), f"{module.__name__}.__getattr__"
+        recording.guard_read(slot, "item", "__getattr__", getter, text)
+        recording.prepare(recording, getter)
 
 
 def _follow_descriptor(recording: GuardBuilder, descriptor: object) -> None:
@@ -442,6 +456,9 @@ def _flags_of(array: np.ndarray) -> int:
     return int(array.flags.num)
 
 
+_IN_C = (types.BuiltinFunctionType, types.MethodWrapperType, types.MethodDescriptorType)
+
+
 def _of_module(recording: GuardBuilder, module: types.ModuleType, name: str, result: object) -> None:
     if is_users_class(type(module)):
         recording.weak_root(module, module.__name__)
@@ -456,6 +473,8 @@ def _of_module(recording: GuardBuilder, module: types.ModuleType, name: str, res
     else:
         recording.guard_absent(slot, "item", name, text)
         getter = module.__dict__.get("__getattr__", MISSING)
+        if isinstance(getter, _IN_C):  # reading the attribute again shows what it gives
+            _stored(recording, module, name, result)
         if getter is MISSING:
             recording.guard_absent(slot, "item", "__getattr__", f"{module.__name__}.__getattr__")
         else:
