@@ -410,6 +410,8 @@ def equal(a: Extent, b: Extent) -> bool | None:
         return a == b
     if isinstance(a - b, int):
         return not a - b
+    if never_negative(a - b) and never_negative(b - a):  # as n - (n + 1) // 2 and n // 2 are
+        return True
     return False if never_negative(a - b - 1) or never_negative(b - a - 1) else None
 
 

@@ -236,3 +236,30 @@ def test_code_computes_what_the_algebra_does(pair: Pair) -> None:
 def test_a_shape_of_extents_has_their_product_for_its_size() -> None:
     n: Any = Dim("n")
     assert product((n + 1, 2, n - 1)) == 2 * n * n - 2
+
+
+@pytest.mark.parametrize(
+    "a, b",
+    [
+        (lambda n: n // 2, lambda n: n - (n + 1) // 2),
+        (lambda n: (n + 2) // 3, lambda n: n - (2 * n) // 3),
+        (lambda n: (n + 1) // 2 + n // 2, lambda n: n),
+        (lambda n: n // 2, lambda n: n - n // 2),
+        (lambda n: n // 3, lambda n: n - (2 * n) // 3),
+    ],
+)
+def test_extents_are_equal_where_neither_is_above_the_other(a: Callable[[Any], Any], b: Callable[[Any], Any]) -> None:
+    n = Dim("n")
+    answers = {a(k) == b(k) for k in range(LEAST, 40)}
+    assert extents.equal(a(n), b(n)) is (True if answers == {True} else None)
+
+
+def test_parts_whose_lengths_are_written_in_two_ways_are_added() -> None:
+    @hf.function(input_signature=[hf.TensorSpec((None,), "float32")])
+    def halves(x: hf.Tensor) -> hf.Tensor:
+        n = x.shape[0]
+        return x[: n // 2] + x[(n + 1) // 2 :]
+
+    for n in (0, 1, 2, 5, 6, 7, 12):
+        x = np.arange(n, dtype="float32")
+        assert np.array_equal(halves(hf.asarray(x)), x[: n // 2] + x[(n + 1) // 2 :])
