@@ -23,7 +23,7 @@ from hybridflow.runtime.machine import disk_cache
 _VERSION = 1
 
 _remembered: dict[str, dict[str, str]] = {}  # by name of the file: what this process has measured
-_read: dict[str, tuple[tuple[int, int], dict[str, str]]] = {}  # by path: what is there, and of which file
+_read: dict[str, tuple[tuple[int, int, int], dict[str, str]]] = {}  # by path: what is there, and of which file
 _forced: contextvars.ContextVar[int | None] = contextvars.ContextVar("forced", default=None)
 
 
@@ -62,7 +62,7 @@ def _known(where: str, name: str) -> dict[str, str]:
         status = os.stat(path)
     except OSError:
         return _remembered.get(name, {})
-    of_file = status.st_mtime_ns, status.st_ino  # each time that it is written it is another one
+    of_file = status.st_mtime_ns, status.st_ino, status.st_size  # each time that it is written it is another one
     entry = _read.get(path)
     if entry is None or entry[0] != of_file:
         entry = _read[path] = of_file, _parsed(disk_cache.read(path))
@@ -77,7 +77,9 @@ def keep(target: Target, schedules: Mapping[str, str]) -> str | None:
         _remembered[name] = {**_remembered.get(name, {}), **schedules}
         return None
     with locked_folder(where):
-        known = _remembered[name] = {**_known(where, name), **schedules}
+        # Read anew: a file that took the place of another within one tick of the clock may have the number of that one.
+        there = disk_cache.read(os.path.join(where, name))
+        known = _remembered[name] = {**(_parsed(there) if there else _remembered.get(name, {})), **schedules}
         content = {"version": _VERSION, "cpu": target.cpu, "schedules": dict(sorted(known.items()))}
         written = disk_cache.write(where, name, [json.dumps(content, indent=0).encode()], name.partition(".")[0])
     return os.path.join(where, name) if written else None
