@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dis
 import inspect
 import marshal
@@ -21,7 +22,7 @@ import hybridflow as hf
 from hybridflow.autograph.hooks.bytecode_recorder import CODE_RECORDER
 from hybridflow.autograph.hooks.recorder import RECORDER
 from hybridflow.autograph.source import bytecode
-from hybridflow.autograph.source.bytecode import assemble, disassemble
+from hybridflow.autograph.source.bytecode import assemble, disassemble, except_clauses
 from hybridflow.autograph.transform import instrument_bytecode
 from hybridflow.errors import TraceError
 from hybridflow.guards import instrumented_code
@@ -59,6 +60,88 @@ def test_what_is_taken_apart_and_put_together_is_the_same(module: types.ModuleTy
         assert again.co_code == code.co_code
         assert list(again.co_positions()) == list(code.co_positions())
         assert dis._parse_exception_table(again) == dis._parse_exception_table(code)  # type: ignore[attr-defined]
+
+
+def caught_in(function: ast.AST) -> Iterator[tuple[int, set[str]]]:
+    """The first lines of what a function's ``try`` statements guard, and what their clauses and those around catch."""
+
+    def walk(nodes: list[ast.stmt], around: frozenset[str]) -> Iterator[tuple[int, set[str]]]:
+        for node in nodes:
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)):
+                continue
+            inside = around
+            if isinstance(node, ast.Try) and node.handlers:
+                kinds = [one.type for one in node.handlers]
+                names = [part for kind in kinds for part in (kind.elts if isinstance(kind, ast.Tuple) else [kind])]
+                inside = around.union("BaseException" if name is None else ast.unparse(name) for name in names)
+                if not isinstance(node.body[0], (ast.Try, ast.Pass, ast.Import, ast.ImportFrom)):
+                    yield node.body[0].lineno, set(inside)
+            for field in ("body", "handlers", "orelse", "finalbody"):
+                children = [
+                    child
+                    for part in getattr(node, field, [])
+                    for child in (part.body if isinstance(part, ast.ExceptHandler) else [part])
+                ]
+                yield from walk(children, inside if field == "body" else around)
+
+    assert isinstance(function, ast.FunctionDef)
+    return walk(function.body, frozenset())
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda m: m.__name__)
+def test_except_clauses_are_found_in_byte_code(module: types.ModuleType) -> None:
+    text = inspect.getsource(module)
+    by_line = {code.co_firstlineno: code for code in codes(compile(text, "", "exec", dont_inherit=True))}
+    for function in [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]:
+        first = min([function.lineno, *(one.lineno for one in function.decorator_list)])
+        wanted = list(caught_in(function))
+        clauses = except_clauses(by_line[first])
+        assert bool(clauses) >= bool(wanted)
+        for line, names in wanted:
+            covering = [set(one.catches) for one in clauses if one.first <= line <= one.last]
+            assert names in covering, (function.name, line, covering)
+
+
+@pytest.mark.runs_eagerly
+def test_what_a_failing_op_raises_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By ``except`` as Python runs it: the function runs eagerly.  Other clauses do not matter."""
+    program = """
+        import contextlib
+
+        def caught(x, i):
+            try:
+                with contextlib.nullcontext():
+                    return x[i]
+            except (KeyError, IndexError):
+                return x[0] - 1
+
+        def of_others(x, i):
+            try:
+                return helper(x, i)
+            except KeyError:
+                return x[0]
+            finally:
+                str(x.shape)
+
+        def helper(x, i):
+            return x[i]
+
+        def of_callers(x, i):
+            try:
+                return helper(x, i)
+            except LookupError:
+                return x[0] - 2
+    """
+    names, messages = without_text(program), listen(monkeypatch)
+    x, inside, outside = hf.asarray([5.0, 6.0]), hf.asarray(1), hf.asarray(7)
+    for name, answer in (("caught", 4.0), ("of_callers", 3.0)):
+        f = hf.function(names[name])
+        assert f(x, inside).item() == 6.0 and f(x, outside).item() == answer
+        assert "whose text is not known" in messages.pop() and not messages
+    g = hf.function(names["of_others"])
+    assert g(x, inside).item() == 6.0 and len(g.signatures()) == 1 and not messages
+    with pytest.raises(IndexError):
+        g(x, outside)
 
 
 def test_every_instruction_of_a_function_is_known() -> None:

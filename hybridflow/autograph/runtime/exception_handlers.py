@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from types import FrameType
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from hybridflow.autograph.runtime.exits import ExitKind
 from hybridflow.autograph.runtime.state import active
 from hybridflow.autograph.runtime.try_ranges import TryRange
+from hybridflow.autograph.source.bytecode import ExceptClauses, except_clauses
+from hybridflow.autograph.transform.instrument_bytecode import original_of
 from hybridflow.core.context_manager import block
 from hybridflow.eager.host_ops import LinAlgError
 from hybridflow.errors import ConcretizationError, DivisionError, IndexRangeError, TraceError, is_internal
@@ -63,7 +66,8 @@ def handler_for(kind: type[BaseException], raising: FrameType, users_alone: bool
     converted lies in between."""
     frame: FrameType | None = raising
     inside: list[FrameType] = []
-    while frame is not None and active.handlers:
+    while frame is not None:
+        _check_bytecode(frame, kind)
         covering = [
             one for one in reversed(active.handlers) if one.covers(frame)
         ]  # of two over the same lines the inner one
@@ -87,6 +91,23 @@ def _check_way(kind: Any, one: TryRange, inside: Sequence[FrameType]) -> None:
             raise _not_caught(kind, one, f"it is caught outside of {frame.f_code.co_name}, which is no converted code,")
 
 
+def _check_bytecode(frame: FrameType, kind: type[BaseException] | None) -> None:
+    """Raise TraceError if a function without text may catch an exception in this frame: its clauses are Python's own,
+    which see what tracing raises and nothing of what the program raises."""
+    code = original_of(frame.f_code)
+    if code is None:
+        return
+    if code not in _clauses:
+        _clauses[code] = except_clauses(code)
+    for clauses in _clauses[code]:
+        one = TryRange(frame, clauses.first, clauses.last, clauses.catches)
+        if one.covers(frame) and one.may_catch(kind):
+            raise _not_caught(kind, one, f"it is caught in {code.co_name}, whose text is not known,")
+
+
+_clauses: WeakKeyDictionary[CodeType, list[ExceptClauses]] = WeakKeyDictionary()
+
+
 def _not_caught(kind: type[BaseException] | None, one: TryRange, what: str) -> TraceError:
     word = "with" if one.manager is not None else "try"
     name = "an error" if kind is None else kind.__name__
@@ -104,7 +125,8 @@ def check_not_caught(kind: type[BaseException] | None, finally_too: bool = True)
     """Raise TraceError if somebody may catch an exception (any one if no kind is known) that the program, once it runs,
     raises where the code is."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and active.handlers:
+    while frame is not None:
+        _check_bytecode(frame, kind)
         for one in active.handlers:
             if not one.covers(frame):
                 continue
@@ -130,7 +152,7 @@ number_errors.guards.append(check_not_caught)
 
 def _check_op(op: OpDef) -> None:
     """Raise TraceError if the error that an op may raise when the program runs would be caught."""
-    if active.handlers and op.name not in ("require", "cond", "while", "scan", "call"):
+    if op.name not in ("require", "cond", "while", "scan", "call"):
         is_division = op.name in ("floor_divide", "remainder")
         kind = LinAlgError if op.calls_host else DivisionError if is_division else IndexRangeError
         check_not_caught(kind, finally_too=False)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from types import CodeType
-from typing import Any
+from typing import Any, NamedTuple
 
 IS_KNOWN = sys.implementation.name == "cpython" and (3, 11) <= sys.version_info[:2] <= (3, 13)
 
@@ -74,6 +74,79 @@ def disassemble(code: CodeType) -> tuple[list[Instruction], list[Handler]]:
         for entry in dis._parse_exception_table(code)  # type: ignore[attr-defined]
     ]
     return list(starts.values()), handlers
+
+
+class ExceptClauses(NamedTuple):
+    """Lines of a code object whose errors ``except`` clauses catch; an empty name stands for whatever it may be."""
+
+    first: int
+    last: int
+    catches: tuple[str, ...]
+
+
+def except_clauses(code: CodeType) -> list[ExceptClauses]:
+    """The ``except`` clauses of a function, by its table of exceptions.  ``finally`` and ``with`` are left out."""
+    instructions, handlers = disassemble(code)
+    at = {id(one): k for k, one in enumerate(instructions)}
+    ranges = [
+        (
+            at[id(handler.first)],
+            len(instructions) if handler.end is None else at[id(handler.end)],
+            at[id(handler.target)],
+        )
+        for handler in handlers
+    ]
+    clauses = []
+    for first, end, target in ranges:
+        catches: list[str] = []
+        at_work: int | None = target
+        seen: set[int] = set()
+        while at_work is not None and at_work not in seen:  # what one does not catch goes to what is around it
+            seen.add(at_work)
+            catches += _catches(code, instructions, at, at_work)
+            at_work = next((outer for start, stop, outer in ranges if start <= at_work < stop), None)
+        lines = [line for one in instructions[first:end] if (line := one.position[0]) is not None]
+        if catches and lines:
+            clauses.append(ExceptClauses(min(lines), max(lines), tuple(catches)))
+    return list(dict.fromkeys(clauses))
+
+
+_LOADS = {
+    "LOAD_GLOBAL": lambda code, arg: code.co_names[arg >> 1],
+    "LOAD_NAME": lambda code, arg: code.co_names[arg],
+    "LOAD_FAST": lambda code, arg: code.co_varnames[arg],
+}
+_CLAUSE_ENDS = ("POP_TOP", "RERAISE", "STORE_", "RETURN_", "WITH_EXCEPT_START", "JUMP", "POP_JUMP", "POP_EXCEPT")
+
+
+def _catches(code: CodeType, instructions: list[Instruction], at: dict[int, int], k: int) -> list[str]:
+    """The dotted names of what the clauses catch to which an exception goes."""
+    catches: list[str] = []
+    if instructions[k].name != "PUSH_EXC_INFO":
+        return catches
+    k += 1
+    while k < len(instructions):
+        names, is_plain = [], True
+        if instructions[k].name == "POP_TOP":  # except:
+            return [*catches, "BaseException"]
+        while instructions[k].name not in ("CHECK_EXC_MATCH", "CHECK_EG_MATCH"):
+            one = instructions[k]
+            if one.name.startswith(_CLAUSE_ENDS) or k + 1 == len(instructions):
+                return catches
+            if one.name in _LOADS:
+                names.append(_LOADS[one.name](code, one.arg))
+            elif one.name == "LOAD_ATTR" and names:
+                shift = sys.version_info >= (3, 12)
+                names[-1] += f".{code.co_names[one.arg >> shift]}"
+            elif one.name not in ("BUILD_TUPLE", "NOP", "COPY"):
+                is_plain = False
+            k += 1
+        catches += names if names and is_plain else [""]
+        jump = next((one for one in instructions[k + 1 : k + 6] if one.target is not None), None)
+        if jump is None or jump.target is None:
+            return catches
+        k = at[id(jump.target)]
+    return catches
 
 
 def _caches(number: int) -> int:
