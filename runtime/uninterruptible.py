@@ -54,7 +54,8 @@ class Job(Generic[T]):
         self._end = functools.partial(_run_all, map(_call, ending))
         context = contextvars.copy_context()  # settings of the caller, NumPy's among them
         steps = self._steps()
-        next(steps)
+        if next(steps, steps) is steps:  # what interrupts this thread came to its first lines
+            self._raise_error()
         before = _thread.stack_size(_STACK)
         try:
             _thread.start_new_thread(functools.partial(context.run, next, steps, None), ())
@@ -98,13 +99,16 @@ class Job(Generic[T]):
     def result(self) -> T:
         """Wait; what the work returned, or raise what it raised."""
         self.wait()
+        self._raise_error()
+        return self._results.pop() if self._results else _in_place(self._work)  # else in the child of a fork
+
+    def _raise_error(self) -> None:
         error, self._error = self._error, None
         if error is not None:
             try:
                 raise error
             finally:
                 del error  # whose traceback holds this frame
-        return self._results.pop() if self._results else _in_place(self._work)  # else in the child of a fork
 
     def lose(self) -> None:
         """In the child of a fork, where its thread is not: let go who waits, a handler or finalizer of whom forked."""

@@ -103,7 +103,7 @@ def test_trainable_weights_are_variables_by_their_names(tmp_path: Path) -> None:
     for compiled, eager in zip(gradients(x), hf.eager(gradients)(x)):
         np.testing.assert_array_equal(compiled, eager)
     variable = model.named_variables()["w"]
-    index, step = (1, 2), 1e-3
+    index, step = (1, 2), 1e-2  # the loss is rounded: to less than 1e-7 of its own size
     kept = variable.numpy().copy()
     found = []
     for sign in (1, -1):
@@ -113,7 +113,7 @@ def test_trainable_weights_are_variables_by_their_names(tmp_path: Path) -> None:
         found.append(float(loss(x)))
     variable.assign(kept)
     position = [v is variable for v in model.trainable_variables].index(True)
-    assert float(gradients(x)[position][index]) == pytest.approx((found[0] - found[1]) / (2 * step), rel=2e-2)
+    assert float(gradients(x)[position][index]) == pytest.approx((found[0] - found[1]) / (2 * step), rel=2e-2, abs=5e-4)
     optimizer = hf.optimizers.SGD(0.05)
     before = float(loss(x))
     for _ in range(20):

@@ -357,6 +357,40 @@ def test_what_is_set_for_the_caller_meets_the_caller() -> None:
     assert run(program) == "300\n"
 
 
+def test_what_comes_as_a_job_begins_is_raised_as_it_is() -> None:
+    """At every instruction of the part that the caller's thread runs; at every line on Python 3.12, which crashes where
+    a generator whose instructions are traced goes on in another thread."""
+    left, is_by_line = 0, sys.version_info[:2] == (3, 12)
+
+    def look(frame: types.FrameType, event: str, argument: object) -> Any:
+        nonlocal left
+        if frame.f_code is not uninterruptible._RUN:
+            return None
+        frame.f_trace_opcodes = not is_by_line
+        if event == ("line" if is_by_line else "opcode"):
+            left -= 1
+            if left == -1:
+                raise Stop
+        return look
+
+    for count in range(1000):
+        left = count
+        sys.settrace(look)
+        try:
+            job = uninterruptible.Job(lambda: count)
+        except Stop:
+            pass
+        else:
+            assert job.result() == count
+            break
+        finally:
+            sys.settrace(None)
+    assert (1 if is_by_line else 5) < count < 999
+    assert uninterruptible.run_uninterruptible(lambda: 3) == 3
+    while uninterruptible._jobs:
+        pass
+
+
 def test_a_job_is_at_work_or_over_at_every_instruction() -> None:
     """Whoever forks finds it so: else a child would wait for it for good."""
     seen: list[tuple[bool, bool]] = []
