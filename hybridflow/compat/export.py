@@ -53,6 +53,8 @@ SAME: dict[str, str] = {}  # rooms that have the names of another one
 _CONVERSIONS: dict[str, Callable[[Any], Any]] = {}
 _SEVERAL: list[Callable[[Any, Any], Any]] = []  # of operands that are converted together
 _OF_ROWS: list[Callable[..., Any]] = []  # what a function gives of ragged tensors
+_WRAPPINGS: dict[int, Callable[[Any], Any]] = {}  # by the id of an entered value, which stays
+_LISTENERS: list[Callable[[object], None]] = []
 
 
 class RowsGiven(ArgumentTypeError):  # it is caught here, or tells its cause
@@ -119,6 +121,24 @@ def convert_by(several: Callable[[Any, Any], Any], conversions: Mapping[str, Cal
     raise RowsGiven for a ragged tensor."""
     _SEVERAL[:] = [several]
     _CONVERSIONS.update(conversions)
+
+
+def wrap(value: object, wrapping: Callable[[Any], Any]) -> None:
+    """Let all names of an entered value stand, from now on, for ``wrapping`` of what they would stand for."""
+    _WRAPPINGS[id(value)] = wrapping
+    for listen in _LISTENERS:
+        listen(value)
+
+
+def wrapped(value: object, standing: Any) -> Any:
+    """What a name of an entered value stands for, which without wrapping would be ``standing``."""
+    wrapping = _WRAPPINGS.get(id(value))
+    return standing if wrapping is None else wrapping(standing)
+
+
+def on_wrap(listen: Callable[[object], None]) -> None:
+    """Have ``listen(value)`` called when the names of a value come to stand for something else."""
+    _LISTENERS.append(listen)
 
 
 def answer_rows(of_rows: Callable[..., Any]) -> None:

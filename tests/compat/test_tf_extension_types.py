@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Mapping
 from typing import Any, List, Optional, Tuple, Union  # noqa: UP035  # as programs write them
 
 import pytest
 
 import hybridflow.compat.tf as tf
+from tests.support.paths import ROOT
 
 
 class Masked(tf.experimental.ExtensionType):  # type: ignore[misc]
@@ -164,6 +167,43 @@ def test_dispatch() -> None:
         tf.experimental.dispatch_for_api(print, {"x": Masked})(print)
     with pytest.raises(ValueError, match="was not registered"):
         tf.experimental.unregister_dispatch_for(stacked)
+
+
+DISPATCH_AND_GRAPHS = """
+import hybridflow.compat.tf as tf
+from tests.support.paths import ROOT
+from hybridflow.compat.tf import names
+
+class Boxed(tf.experimental.ExtensionType):
+    value: tf.Tensor
+
+@tf.experimental.dispatch_for_unary_elementwise_apis(Boxed)
+def of_one(function, x):
+    return Boxed(function(x.value))
+
+def show():
+    print(tf.abs(Boxed(-1)).value.numpy(), tf.math.abs(Boxed(-2)).value.numpy(), tf.abs(-3).numpy())
+    print(*[tf.abs is names.function_of("abs"), tf.math.abs is names.function_of("math.abs")])
+
+show()
+tf.compat.v1.Session  # from now on functions record where a graph is open
+show()
+with tf.Graph().as_default():
+    x = tf.abs(tf.compat.v1.placeholder(tf.float32))
+    print(x.op.type)
+
+@tf.experimental.dispatch_for_api(tf.nn.softmax)
+def softmax(logits: Boxed):
+    return Boxed(tf.nn.softmax(logits.value))
+
+print(tf.nn.softmax(Boxed([5.0])).value.numpy(), tf.nn.softmax is names.function_of("nn.softmax"))
+"""
+
+
+def test_handlers_stay_when_functions_come_to_record() -> None:
+    done = subprocess.run([sys.executable, "-c", DISPATCH_AND_GRAPHS], capture_output=True, text=True, cwd=ROOT)
+    expected = "1 2 3\nTrue True\n1 2 3\nTrue True\nAbs\n[1.] True\n"
+    assert done.stdout == expected, done.stderr
 
 
 def test_reserved_names() -> None:

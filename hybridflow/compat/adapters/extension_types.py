@@ -348,19 +348,16 @@ _handlers: dict[
 
 def _handlers_of(function: Callable[..., Any]) -> list[tuple[Callable[..., Any], Callable[..., bool]]]:
     """The handlers of a public function, which from now on is asked for under all of its names."""
-    places: list[tuple[dict[str, Any], str, Any]] = []
     for room, entries in export.ROOMS.items():
         module = sys.modules.get("hybridflow.compat.tf" if room == "." else f"hybridflow.compat.tf.{room}")
-        if module is not None:
-            values = module.__dict__
-            places += [(values, k, v) for k, v in entries.items() if function is v or function is values.get(k)]
-    if not places:
-        raise ArgumentError("dispatch_for_api", f"{function!r} is no public function of tf.")
-    handlers = _handlers.setdefault(places[0][2], [])
-    for values, name, _ in places:
-        if getattr(values[name], "__handlers__", None) is not handlers:
-            values[name] = _wrap_with_handlers(values[name], handlers)
-    return handlers
+        values = module.__dict__ if module is not None else {}
+        for name, value in entries.items():
+            if function is value or function is values.get(name):
+                if value not in _handlers:
+                    _handlers[value] = []
+                    export.wrap(value, functools.partial(_wrap_with_handlers, handlers=_handlers[value]))
+                return _handlers[value]
+    raise ArgumentError("dispatch_for_api", f"{function!r} is no public function of tf.")
 
 
 def _wrap_with_handlers(function: Callable[..., Any], handlers: Iterable[Any]) -> Callable[..., Any]:
@@ -373,7 +370,6 @@ def _wrap_with_handlers(function: Callable[..., Any], handlers: Iterable[Any]) -
                 return handler(*args, **kwargs)
         return function(*args, **kwargs)
 
-    dispatch.__handlers__ = handlers  # type: ignore[attr-defined]
     return dispatch
 
 

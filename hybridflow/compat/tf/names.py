@@ -42,9 +42,13 @@ def inner_rooms(room: str) -> list[str]:
     return sorted(rooms_inside - {""})
 
 
-@functools.cache
+_standing: dict[str, Any] = {}  # by dotted name: what it was found to stand for
+
+
 def function_of(name: str) -> Any:
     """What a dotted name stands for: ``function_of("nn.relu")``.  Raises AttributeError where there is none."""
+    if name in _standing:
+        return _standing[name]
     room, _, last = name.rpartition(".")
     entries = rooms().get(room or ".", {})
     if last not in entries:
@@ -52,7 +56,8 @@ def function_of(name: str) -> Any:
     value = entries[last]
     if name.startswith("keras.ops.") and isinstance(value, types.FunctionType):
         value = importlib.import_module("hybridflow.compat.adapters.symbolic").over_symbols(value)
-    return _recorders[-1](name, value) if _recorders else value
+    value = export.wrapped(entries[last], _recorders[-1](name, value) if _recorders else value)
+    return _standing.setdefault(name, value)
 
 
 _recorders: list[Callable[[str, Any], Any]] = []  # at most one
@@ -62,8 +67,20 @@ def let_record(recording: Callable[[str, Any], Any]) -> None:
     """Let names stand for what ``recording`` makes of a dotted name and a function: graphs of TensorFlow 1 are built
     with the functions of TensorFlow 2."""
     _recorders[:] = [recording]
-    function_of.cache_clear()
+    _standing.clear()
     fill()
+
+
+def _stand_anew(value: object) -> None:
+    """Put what the names of an entered value stand for now where they were put before."""
+    for room, entries in rooms().items():
+        for last in [last for last, entry in entries.items() if entry is value]:
+            name = last if room == "." else f"{room}.{last}"
+            if _standing.pop(name, None) is not None:
+                setattr(_module_of(room), last, function_of(name))
+
+
+export.on_wrap(_stand_anew)
 
 
 def missing(room: str, name: str) -> str:
