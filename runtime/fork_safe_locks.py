@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any
 
@@ -55,6 +55,27 @@ def at_fork(**steps: Callable[[], object]) -> None:
         register(**steps)
         if "after_in_parent" in steps:
             register(after_in_parent=steps["after_in_parent"])
+
+
+def load_within_fork(loads: Iterable[Callable[[], object]]) -> None:
+    """Import modules in a step before a fork.  Steps of their own before it, which Python no longer comes to, are done
+    here: those after it rely on them, as that of ``logging`` does, which releases a lock."""
+    missed: list[Callable[[], object]] = []
+    register = os.register_at_fork
+
+    def note(**steps: Callable[[], object]) -> None:
+        register(**steps)
+        if "before" in steps:
+            missed.append(steps["before"])
+
+    os.register_at_fork = note  # type: ignore[assignment]
+    try:
+        for load in loads:
+            load()
+    finally:
+        os.register_at_fork = register
+    for step in reversed(missed):
+        step()
 
 
 at_fork(after_in_child=_open_in_child)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 from hybridflow.core.context import now, transactions, without_handlers
-from hybridflow.runtime.fork_safe_locks import thread_states
+from hybridflow.runtime.fork_safe_locks import at_fork, thread_states
 
 T = TypeVar("T")
 
@@ -38,10 +38,11 @@ class _Call:
     """What a call has written, by id of the variable.  It goes on while somebody holds the lock, which a ``with``
     statement lets go of whatever interrupts it."""
 
-    __slots__ = ("is_counted", "lock", "writes")
+    __slots__ = ("is_counted", "lock", "process", "writes")
 
     def __init__(self) -> None:
         self.is_counted = False
+        self.process = _process
         self.lock = threading.Lock()
         self.writes: dict[int, _Write] = {}
 
@@ -51,12 +52,12 @@ class _Call:
         self.is_counted = True
 
     def discount(self) -> None:
-        if self.is_counted:
+        if self.is_counted and self.process == _process:
             self.is_counted = False
             transactions.value -= 1
 
     def __del__(self) -> None:
-        # Where what interrupted the end of the call kept it from that; for other threads' calls, in a child process.
+        # Where what interrupted the end of the call kept it from that.
         self.discount()
 
     def take_back(self) -> None:
@@ -71,6 +72,20 @@ class _Thread(threading.local):
 
 _thread = _Thread()
 thread_states.append(_thread)
+_process = 0  # how many forks there were up to this process
+
+
+def _count_own() -> None:
+    """In the child of a fork: calls of other threads go on in the parent alone."""
+    global _process
+    _process += 1
+    call = _open()
+    if call is not None:
+        call.process = _process
+    transactions.value = int(call is not None and call.is_counted)
+
+
+at_fork(after_in_child=_count_own)
 
 
 def _open() -> _Call | None:

@@ -51,7 +51,8 @@ def read_attribute(recording: GuardBuilder, value: object, name: str, result: ob
     kind = type(value)
     if kind in ATOMS:
         return
-    if isinstance(value, enum.Enum) and _is_of_member(kind, name):
+    is_member_of_enum = isinstance(value, enum.Enum) and "_name_" in value.__dict__  # not yet while it is made
+    if is_member_of_enum and _is_of_member(kind, name):
         if name != "__class__":
             _of_member(recording, value, name.strip("_"))
         return
@@ -82,8 +83,8 @@ def read_attribute(recording: GuardBuilder, value: object, name: str, result: ob
     elif isinstance(value, decimal.Context) and name in _FLAGS_OF_CONTEXT:
         recording.reason(f"uses {kind.__name__}.{name}, which calculations set", "do that outside and pass the result")
     else:
-        if isinstance(value, enum.Enum):
-            recording.root(value, f"{kind.__name__}.{value._name_}")
+        if is_member_of_enum:
+            recording.root(value, f"{kind.__name__}.{value.__dict__['_name_']}")
         if not recording.is_set(value, name):
             _of_object(recording, value, name, result)
 
@@ -252,7 +253,7 @@ def _of_object(recording: GuardBuilder, value: object, name: str, result: object
     elif name == "__dict__":
         if slot is not None:
             recording.guard_instance_dict(slot, value, result)
-    elif slot is not None and (_is_librarys(shared) or (shared is MISSING and not held and _lookup_is_untracked(kind))):
+    elif slot is not None and (_is_librarys(shared) or (shared is MISSING and not held and _is_from_c(kind, result))):
         _stored(recording, value, name, result)
     elif isinstance(shared, property) or (
         not held and shared is not MISSING and isinstance(in_class(type(shared), "__get__"), types.FunctionType)
@@ -293,12 +294,13 @@ def _is_librarys(attribute: object) -> bool:
     return isinstance(function, types.FunctionType) and not is_recorded(function.__code__)
 
 
-def _lookup_is_untracked(kind: type) -> bool:
-    """Whether a class finds attributes by a ``__getattr__`` of which nothing is recorded: a library's, or one in C
-    (``__getattr__ = dict.__getitem__``)."""
+def _is_from_c(kind: type, result: object) -> bool:
+    """Whether an attribute that neither the class nor the instance holds comes from code of which nothing is recorded:
+    a library's ``__getattr__``, one in C (``__getattr__ = dict.__getitem__``), or a class in C itself."""
     getter = in_class(kind, "__getattr__")
-    is_seen = isinstance(getter, types.FunctionType) and is_recorded(getter.__code__)
-    return getter is not MISSING and not is_seen
+    if getter is MISSING:
+        return result is not MISSING
+    return not (isinstance(getter, types.FunctionType) and is_recorded(getter.__code__))
 
 
 def read_plain_attribute(recording: GuardBuilder, value: object, name: str) -> None:
@@ -402,7 +404,8 @@ def _of_class(recording: GuardBuilder, kind: type, name: str, result: object) ->
     if isinstance(class_value, (staticmethod, classmethod)):
         _root_function(recording, class_value.__func__)
     if class_value is MISSING and result is not MISSING:
-        lookup(recording, type(kind), "__getattr__")
+        if lookup(recording, type(kind), "__getattr__") is not MISSING and _is_from_c(type(kind), result):
+            recording.guard_read(class_slot(recording, kind), "attribute", name, result, f"{kind.__name__}.{name}")
     elif shared is not MISSING:
         _stays_behind(recording, shared)
 
@@ -456,9 +459,6 @@ def _flags_of(array: np.ndarray) -> int:
     return int(array.flags.num)
 
 
-_IN_C = (types.BuiltinFunctionType, types.MethodWrapperType, types.MethodDescriptorType)
-
-
 def _of_module(recording: GuardBuilder, module: types.ModuleType, name: str, result: object) -> None:
     if is_users_class(type(module)):
         recording.weak_root(module, module.__name__)
@@ -473,9 +473,10 @@ def _of_module(recording: GuardBuilder, module: types.ModuleType, name: str, res
     else:
         recording.guard_absent(slot, "item", name, text)
         getter = module.__dict__.get("__getattr__", MISSING)
-        if isinstance(getter, _IN_C):  # reading the attribute again shows what it gives
-            _stored(recording, module, name, result)
         if getter is MISSING:
             recording.guard_absent(slot, "item", "__getattr__", f"{module.__name__}.__getattr__")
         else:
             recording.guard_read(slot, "item", "__getattr__", getter, f"{module.__name__}.__getattr__")
+            is_shown = isinstance(getter, types.FunctionType) or is_library_module(module.__name__)
+            if not is_shown and recording.prepare(recording, getter) is not getter:  # it is in C: look again
+                _stored(recording, module, name, result)

@@ -24,7 +24,7 @@ from hybridflow.runtime.calls.entry import Dispatcher
 # Classes whose instances show what they hold, or which are looked at in ways of their own.
 _SHOWN = (BaseException, types.SimpleNamespace, threading.local, weakref.ref, functools.partial)
 _SHOWN_WHOLLY = (Tensor, Variable, Dispatcher, type, types.ModuleType)
-_WITH_STATE = frozenset((("_sre", "SRE_Scanner"), ("functools", "_lru_cache_wrapper")))
+_WITH_STATE = frozenset((("_sre", "SRE_Scanner"), ("functools", "_lru_cache_wrapper"), ("decimal", "SignalDictMixin")))
 
 
 def is_written_in_c(kind: type) -> bool:

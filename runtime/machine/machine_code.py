@@ -90,8 +90,7 @@ class _ForkGuard:
     def before(self) -> None:
         if _thread._count() > 0:
             # Another thread may be in the middle of an import, whose lock nobody would release in the child.
-            for load in uninterruptible.loaders:
-                load()
+            fork_safe_locks.load_within_fork(uninterruptible.loaders)
         self._taken[threading.get_ident()] = locks = self._locks()
         for lock in locks:
             lock.acquire()

@@ -80,7 +80,7 @@ def test_native_calls_within_a_call_that_raises_are_taken_back(native):
             with pytest.raises(ValueError, match="afterwards"):
                 compiled()
             assert values(total) == [[11]]
-    assert transactions.value == under_way  # calls of other threads, and what an interrupted one has left
+    assert transactions.value <= under_way  # calls of other threads, and what an interrupted one has left
     before = sum(call.calls for call in add._cache.native_calls())
     add(x)
     assert values(total) == [[13]]

@@ -220,3 +220,66 @@ def test_an_interrupt_while_it_forks_leaves_nothing_locked() -> None:
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=900)
     assert done.stdout == "4.0 [3.0, 3.0]\n['KeyboardInterrupt'] False False\n", (done.stdout, done.stderr)
+
+
+def test_steps_of_modules_that_are_imported_within_a_fork() -> None:
+    """Those after it release what those before it take; another thread has what a child could need imported then."""
+    program = """
+        import os, sys, threading
+        import hybridflow as hf
+
+        begun, over = threading.Event(), threading.Event()
+        thread = threading.Thread(target=lambda: (begun.set(), over.wait()))
+        thread.start()
+        begun.wait()
+        for _ in range(2):
+            child = os.fork()
+            if not child:
+                import concurrent.futures.thread, logging
+                locks = logging._lock, concurrent.futures.thread._global_shutdown_lock
+                os._exit(0 if all(lock.acquire(timeout=10) for lock in locks) else 7)
+            print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+        over.set()
+        import concurrent.futures.thread, logging
+        print(os.register_at_fork.__name__)
+    """
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=300
+    )
+    assert (done.stdout, done.stderr) == ("0\n0\nregister_at_fork\n", "")
+
+
+def test_calls_of_other_threads_do_not_go_on_in_a_child() -> None:
+    program = """
+        import os, threading
+        import hybridflow as hf
+        from hybridflow.core import transaction
+        from hybridflow.core.context import transactions
+
+        begun, over = threading.Event(), threading.Event()
+        thread = threading.Thread(target=lambda: transaction.run(lambda: (begun.set(), over.wait())))
+        thread.start()
+        begun.wait()
+
+        def fork_and_show():
+            child = os.fork()
+            if not child:
+                print(transactions.value, flush=True)
+                return True
+            os.waitpid(child, 0)
+            return False
+
+        print(transactions.value, flush=True)
+        if fork_and_show():
+            os._exit(0)
+        if transaction.run(fork_and_show):
+            print(transactions.value, flush=True)
+            os._exit(0)
+        over.set()
+        thread.join()
+        print(transactions.value)
+    """
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=300
+    )
+    assert (done.stdout, done.stderr) == ("1\n0\n1\n0\n0\n", "")
