@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import copy
 import pickle
 from collections.abc import Callable
@@ -301,6 +302,7 @@ def test_masks_go_with_results_outside_of_models() -> None:
 def test_masks_end_with_their_tensors_and_compiled_functions(eagerly: bool) -> None:
     numbers = np.array([[1, 2, 0, 0]])
     table, mean = layers.Embedding(4, 2, mask_zero=True), layers.GlobalAveragePooling1D()
+    gc.collect()  # of masks that earlier tests have left
     before = len(layer_context._everywhere)
     x = table(numbers)
     assert len(layer_context._everywhere) == before + 1 and layer_context.mask_of(x).tolist() == (numbers != 0).tolist()
