@@ -17,6 +17,7 @@ have programs of their own.  What is said of a polynomial (``at_least_zero``, ``
     aligned(x, to)      x, or a little more, a multiple of ``to``
     at_least(x, n)      1 where x >= n, else 0
     symbols(x)          the names of its symbols, sorted
+    replaced(x, n, y)   x with y in place of the symbol n
 """
 
 from __future__ import annotations
@@ -588,6 +589,11 @@ def substituted(extent: Extent, values: Mapping[str, Extent]) -> Extent:
                 part = part * quotient(value, substituted(name.divisor, values))
         total = total + part
     return total
+
+
+def replaced(extent: Extent, name: str, value: Extent) -> Extent:
+    """The extent with another in place of one symbol; the other symbols stay.  Raises what ``substituted`` does."""
+    return substituted(extent, {symbol: Dim(symbol) for symbol in symbols(extent)} | {name: value})
 
 
 def larger(a: Extent, b: Extent) -> Extent:

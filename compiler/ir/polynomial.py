@@ -8,9 +8,12 @@ were made from.  What is said of one holds for all values of its symbols, which 
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import math
+import operator
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -271,11 +274,27 @@ def never_negative(extent: Whole) -> bool:
         _spend(known[1])
         return known[0]
     before = _effort.spent
-    answer = at_least_zero(bound(extent))
+    answer = at_least_zero(_without_common_factor(bound(extent)))
     if len(_answers) >= _MOST_ANSWERS:
         _answers.clear()
     _answers[extent.terms] = answer, _effort.spent - before
     return answer
+
+
+def _without_common_factor(a: Bound) -> Bound:
+    """A sum that is negative for the same values of its symbols: divided by what all its terms have in common.
+
+    Bounds of quotients are not rounded, so what they are off by grows with the factors: ``n//2 + (n+1)//2 - n`` is 0 as
+    it is seen, since it is above -1, and of three times as much the same cannot be seen.
+    """
+    if not any(isinstance(name, Quotient) for names in a for name in names):
+        return a
+    shared = functools.reduce(operator.and_, (Counter(n for n in names if isinstance(n, str)) for names in a))
+    if shared:
+        part = tuple(shared.elements())
+        a = {without(names, part) or (): factor for names, factor in a.items()}
+    common = math.gcd(*(factor for names, factor in a.items() if names))
+    return {names: factor // common for names, factor in a.items()}  # the constant down: the rest is a whole number
 
 
 def _shifted_factor(a: Bound, part: Names) -> Any:

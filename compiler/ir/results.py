@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn, Union
 
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ir.types import TensorType
+from hybridflow.compiler.ir.types import TensorType, same_shape
 from hybridflow.quick_dataclasses import dataclass
 
 
@@ -55,3 +55,13 @@ def is_token(type: ValueType) -> bool:
 def parts_of(type: ValueType) -> tuple[TensorType, ...]:
     """The types of a node's results: one, unless there are several."""
     return type.parts if isinstance(type, TupleType) else (type,)
+
+
+def types_agree(a: ValueType, b: ValueType) -> bool:
+    """Whether two types are equal, of shapes that are the same (see ``same_shape``)."""
+    if a.__class__ is not b.__class__:
+        return False
+    if isinstance(a, TupleType):
+        parts, others = parts_of(a), parts_of(b)
+        return len(parts) == len(others) and all(map(types_agree, parts, others))
+    return a.dtype == b.dtype and same_shape(a.shape, b.shape)

@@ -94,6 +94,14 @@ def same_extents(a: Shape, b: Shape) -> bool:
     return len(a) == len(b) and all(n is m or equal(n, m) is True for n, m in zip(a, b))
 
 
+def same_shape(a: Shape, b: Shape) -> bool:
+    """Whether two shapes are known to be equal, or are taken to where a trace goes on: it serves such calls alone.
+
+    ``==`` asks the trace alone; of two spellings of one extent it is True in a trace, and False once that is over.
+    """
+    return len(a) == len(b) and (a == b or all(n == m or equal(n, m) is True for n, m in zip(a, b)))
+
+
 def product(shape: Shape) -> Extent:
     """The number of elements as one extent."""
     size: Extent = 1
@@ -116,7 +124,7 @@ def broadcast_shapes(a: Shape, b: Shape) -> Shape:
     n = max(len(a), len(b))
     out: list[Extent] = []
     for x, y in zip((1,) * (n - len(a)) + a, (1,) * (n - len(b)) + b):
-        if x == y or is_one(y):
+        if x == y or is_one(y) or equal(x, y) is True:
             out.append(x)
         elif is_one(x):
             out.append(y)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from hybridflow.compiler.ir.attributes import attrs_key, same_attrs
 from hybridflow.compiler.ir.extents import affine, symbols
 from hybridflow.compiler.ir.graph import MAX_LITERAL_BYTES, Effect, Graph, Literal, Node, Role, graphs_in
-from hybridflow.compiler.ir.results import TupleType, is_token, parts_of
+from hybridflow.compiler.ir.results import TupleType, is_token, parts_of, types_agree
 from hybridflow.compiler.ir.text import node_text, value_names
 from hybridflow.errors import VerifyError
 from hybridflow.quick_dataclasses import dataclass
@@ -78,7 +78,7 @@ def _updates(graph: Graph, scope: Scope) -> Iterator[Fault]:
         target = graph.inputs[i]
         if target.attrs["role"] is Role.CAPTURE:
             yield value, f"updates input {i}, whose role is {target.attrs['role'].value}, which never changes"
-        if target.type != value.type:
+        if not types_agree(target.type, value.type):
             yield value, f"has type {value.type} but updates input {i} of type {target.type}"
 
 
@@ -95,7 +95,7 @@ def _types(graph: Graph, scope: Scope) -> Iterator[Fault]:
         except Exception as error:  # whatever the rule of an op makes of nonsense
             yield node, f"does not fit its inputs: {error}"
             continue
-        if expected != node.type:
+        if not types_agree(expected, node.type):
             yield node, f"has type {node.type} but {node.op.name} infers {expected}"
 
 

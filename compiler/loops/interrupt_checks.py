@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hybridflow.compiler.ir.extents import Extent, substituted
+from hybridflow.compiler.ir.extents import LEAST, Extent, replaced
 from hybridflow.compiler.ir.graph import Graph, Node, graphs_in
 from hybridflow.compiler.ir.results import is_token, parts_of
 from hybridflow.compiler.ir.types import product
@@ -67,7 +67,7 @@ def _cost(node: Node, inline: bool) -> Extent:
         if isinstance(how, (While, Scan)):
             return 0 if inline else BUDGET
         if isinstance(how, DynamicExtent):  # whose symbol nobody outside knows: the least that it is
-            return substituted(cost(how.body, inline=inline), {how.symbol: 2})
+            return replaced(cost(how.body, inline=inline), how.symbol, LEAST)
         return cost(*graphs_in(node.attrs), inline=inline)
     if node.op.kind is Kind.PROJECT or node.op.kind is Kind.VIEW:
         return 0

@@ -14,7 +14,7 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder, Cotangent, Value
 from hybridflow.compiler.ir.extents import Extent, required
-from hybridflow.compiler.ir.types import TensorType, product
+from hybridflow.compiler.ir.types import TensorType, product, same_shape
 from hybridflow.compiler.ops import complex_pairs, reference_arrays, samples, type_rules
 from hybridflow.compiler.ops.batching_rules import broadcast_batched
 from hybridflow.compiler.ops.emitter_protocol import ElementSource
@@ -169,7 +169,7 @@ def _concat_infer(*types: TensorType, axis: int) -> TensorType:
             raise DTypeError(
                 "concat", f"dtypes differ: {first} and {x}. Expected equal dtypes. Convert one with astype."
             )
-        if x.shape[:axis] != first.shape[:axis] or x.shape[axis + 1 :] != first.shape[axis + 1 :]:
+        if not same_shape((*x.shape[:axis], *x.shape[axis + 1 :]), (*first.shape[:axis], *first.shape[axis + 1 :])):
             raise ShapeError("concat", f"shapes differ: {first} and {x}. Expected equal extents but for axis {axis}.")
         total = total + x.shape[axis]
     return first.with_shape((*first.shape[:axis], total, *first.shape[axis + 1 :]))

@@ -59,8 +59,8 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import symbols
 from hybridflow.compiler.ir.graph import Effect, Graph, Role, graphs_in, parameter
-from hybridflow.compiler.ir.results import TOKEN, TupleType, is_token
-from hybridflow.compiler.ir.types import Dim, Extent, Shape, TensorType
+from hybridflow.compiler.ir.results import TOKEN, TupleType, is_token, types_agree
+from hybridflow.compiler.ir.types import Dim, Extent, Shape, TensorType, same_shape
 from hybridflow.compiler.ops.lowering import Assert, DynamicExtent, HostCall, Scan, Switch, While
 from hybridflow.compiler.ops.op_table import NOT_DIFFERENTIABLE, Kind, define
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, GradientError, ShapeError
@@ -137,10 +137,10 @@ def _check_inputs(name: str, what: str, graph: Graph, operands: Types) -> None:
         _check_type(name, f"input {i} ({graph.inputs[i].attrs['name']!r}) of {what}", inner, outer, "it is given")
 
 
-def _check_type(name: str, what: str, actual: object, expected: object, whose: str) -> None:
-    if actual == expected:
+def _check_type(name: str, what: str, actual: TensorType, expected: TensorType, whose: str) -> None:
+    if types_agree(actual, expected):
         return
-    differ = DTypeError if getattr(actual, "dtype", None) != getattr(expected, "dtype", None) else ShapeError
+    differ = DTypeError if actual.dtype != expected.dtype else ShapeError
     raise differ(name, f"{what} is {actual}, and {whose} {expected}. Expected equal types.")
 
 
@@ -337,7 +337,7 @@ def _scan_infer(
 ) -> TupleType:
     slices = []
     for i, type in enumerate(types[carries : carries + stacked], carries):
-        if not type.shape or type.shape[0] != length:
+        if not type.shape or not same_shape(type.shape[:1], (length,)):
             raise ShapeError("scan", f"operand {i} is {type}. Expected {length} slices along its first axis.")
         slices.append(type.with_shape(type.shape[1:]))
     _check_inputs("scan", "the body", body, (*types[:carries], *slices, *types[carries + stacked :]))
@@ -432,7 +432,8 @@ def _custom_canon(types: Types, attrs: dict[str, Any]) -> dict[str, Graph | int]
 
 def _custom_infer(*types: TensorType, derivative: Graph, given: int, made: int) -> TupleType:
     _check_inputs("custom", "the derivative", derivative, (*types[:made], *types[made + given :]))
-    if _outputs(derivative) != tuple(types[made : made + given]):
+    cotangents, sources = _outputs(derivative), types[made : made + given]
+    if len(cotangents) != len(sources) or not all(map(types_agree, cotangents, sources)):
         raise ShapeError("custom", "the derivative does not return a cotangent of each source.")
     return TupleType(tuple(types[:made]))
 

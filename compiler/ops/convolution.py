@@ -24,7 +24,7 @@ import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.extents import Extent, required
-from hybridflow.compiler.ir.types import TensorType, is_static
+from hybridflow.compiler.ir.types import TensorType, is_static, same_shape
 from hybridflow.compiler.ops import complex_pairs, reference_arrays, samples, type_rules
 from hybridflow.compiler.ops.batching_rules import axis_to_front
 from hybridflow.compiler.ops.lowering import Convolution
@@ -106,7 +106,7 @@ def _convolve_infer(x: TensorType, f: TensorType, **attrs: object) -> TensorType
     _check("convolve", x, f)
     if not is_static((*f.shape[:-2], f.shape[-1])):
         raise type_rules.symbolic("convolve", f"the filter is {f}")
-    if x.shape[-2:] != (f.shape[-2], f.shape[-3]):
+    if not same_shape(x.shape[-2:], (f.shape[-2], f.shape[-3])):
         raise ShapeError("convolve", f"channels differ: x is {x}, f is {f}. Expected [..., g, c] and [..., c, g, o].")
     if 0 in f.shape[:-3]:
         raise ShapeError("convolve", f"the filter {f} sees nothing. Expected extents of at least 1.")

@@ -14,7 +14,7 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder, Cotangent, Value
 from hybridflow.compiler.ir.extents import required
-from hybridflow.compiler.ir.types import Extent, Shape, TensorType, product, same_extents
+from hybridflow.compiler.ir.types import Extent, Shape, TensorType, product, same_shape
 from hybridflow.compiler.ops import complex_pairs, reference_arrays, samples, type_rules, value_ranges
 from hybridflow.compiler.ops.batching_rules import axis_to_front, broadcast_batched
 from hybridflow.compiler.ops.emitter_protocol import ElementSource, Val
@@ -160,7 +160,7 @@ _along_batch = broadcast_batched(lambda n, a: {"axis": a["axis"] + 1})
 def _along_axis_infer(name: str, x: TensorType, indices: TensorType, axis: int) -> None:
     type_rules.check_dtype(name, indices, _INDEX, "the indices' type")
     expected = (*x.shape[:axis], *indices.shape[axis : axis + 1], *x.shape[axis + 1 :])
-    if indices.ndim != x.ndim or (indices.shape != expected and not same_extents(indices.shape, expected)):
+    if indices.ndim != x.ndim or not same_shape(indices.shape, expected):
         raise ShapeError(name, f"x is {x}, indices are {indices}. Expected equal extents but for axis {axis}.")
 
 
@@ -228,7 +228,7 @@ def _check_updates(
 ) -> None:
     if updates.dtype != x.dtype:
         raise DTypeError(name, f"dtypes differ: x is {x}, updates are {updates}. Convert one with astype.")
-    if updates.shape != shape and not same_extents(updates.shape, shape):
+    if not same_shape(updates.shape, shape):
         raise ShapeError(name, f"updates are {updates}. Expected {x.with_shape(shape)}, the type of what is taken.")
     type_rules.check_dtype(name, x, frozenset(dtypes))
 

@@ -26,7 +26,7 @@ from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder, Cotangent, Value
 from hybridflow.compiler.ir.extents import Extent, equal
 from hybridflow.compiler.ir.results import TupleType
-from hybridflow.compiler.ir.types import TensorType
+from hybridflow.compiler.ir.types import TensorType, same_shape
 from hybridflow.compiler.ops import type_rules
 from hybridflow.compiler.ops.batching_rules import axis_to_front
 from hybridflow.compiler.ops.lowering import HostCall
@@ -54,9 +54,9 @@ def _check(name: str, square: bool, *types: TensorType) -> None:
             raise ShapeError(name, f"the input is {x}. Expected a matrix or a stack of matrices.")
         if x.dtype != types[0].dtype:
             raise DTypeError(name, f"dtypes differ: {types[0]} and {x}. Expected equal dtypes.")
-        if x.shape[:-2] != types[0].shape[:-2]:
+        if not same_shape(x.shape[:-2], types[0].shape[:-2]):
             raise ShapeError(name, f"{types[0]} and {x} are stacks of different shapes. Broadcast one first.")
-    if square and types[0].shape[-1] != types[0].shape[-2]:
+    if square and not same_shape(types[0].shape[-1:], types[0].shape[-2:-1]):
         raise ShapeError(name, f"the input is {types[0]}. Expected square matrices.")
 
 
@@ -326,7 +326,7 @@ def _triangular_solve(a: np.ndarray, y: np.ndarray, lower: bool, transposed: boo
 
 
 def _solution_type(name: str, a: TensorType, y: TensorType) -> tuple[TensorType]:
-    if a.shape[-1] != y.shape[-2]:
+    if not same_shape(a.shape[-1:], y.shape[-2:-1]):
         raise ShapeError(name, f"{y} has {y.shape[-2]} rows. Expected {a.shape[-1]}, as {a} has.")
     return (y,)
 
@@ -423,7 +423,7 @@ def _adjoint_of(x: np.ndarray) -> np.ndarray:
 
 
 def _lstsq_types(a: TensorType, y: TensorType, tolerance: TensorType, rank: Extent) -> tuple[TensorType, TensorType]:
-    if a.shape[-2] != y.shape[-2]:
+    if not same_shape(a.shape[-2:-1], y.shape[-2:-1]):
         raise ShapeError("lstsq", f"{y} has {y.shape[-2]} rows. Expected {a.shape[-2]}, as {a} has.")
     return _stacked(a, a.shape[-1], y.shape[-1]), _real(_stacked(a, rank))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
-from hybridflow.compiler.ir.types import TensorType
+from hybridflow.compiler.ir.types import TensorType, same_shape
 from hybridflow.compiler.ops import complex_pairs, reference_arrays, samples, type_rules
 from hybridflow.compiler.ops.contraction_dims import Contraction, Factor
 from hybridflow.compiler.ops.op_table import Kind, define
@@ -66,11 +66,11 @@ def _matmul_infer(
         )
     if x.ndim < 2 or y.ndim < 2:
         raise ShapeError("matmul", f"x is {x}, y is {y}. Expected at least two axes of each.")
-    if x.shape[:-2] != y.shape[:-2]:
+    if not same_shape(x.shape[:-2], y.shape[:-2]):
         raise ShapeError("matmul", f"batch axes differ: x is {x}, y is {y}. Expected equal leading extents.")
     rows, inner = x.shape[-2:][::-1] if transpose_a else x.shape[-2:]
     other, columns = y.shape[-2:][::-1] if transpose_b else y.shape[-2:]
-    if inner != other:
+    if not same_shape((inner,), (other,)):
         a, b = (-2 if transpose_a else -1), (-1 if transpose_b else -2)
         hint = " Did you mean x @ y.T?" if not transpose_b and x.ndim == 2 and inner == y.shape[-1] else ""
         raise ShapeError(

@@ -15,7 +15,7 @@ import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder, Cotangent, Value
-from hybridflow.compiler.ir.results import TupleType
+from hybridflow.compiler.ir.results import TupleType, types_agree
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.compiler.ops import complex_pairs, elementary, reference_arrays, samples, type_rules
 from hybridflow.compiler.ops.emitter_protocol import Emit, State, Val
@@ -477,7 +477,7 @@ define(
 def _like(*inputs: TensorType, axis: int, name: str, dtypes: tuple[Any, ...] = dt.FLOATS) -> TensorType:
     for x in inputs:
         type_rules.check_dtype(name, x, frozenset(dtypes))
-        if x != inputs[0]:
+        if not types_agree(x, inputs[0]):
             raise ShapeError(name, f"the inputs are {inputs[0]} and {x}. Expected equal types.")
     return inputs[0]
 

@@ -25,7 +25,8 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder, Cotangent, Value
 from hybridflow.compiler.ir.dtypes import DType
-from hybridflow.compiler.ir.types import TensorType, product
+from hybridflow.compiler.ir.results import types_agree
+from hybridflow.compiler.ir.types import TensorType, product, same_shape
 from hybridflow.compiler.ops import elementary, philox, samples, type_rules
 from hybridflow.compiler.ops.batching_rules import broadcast_batched
 from hybridflow.compiler.ops.elementary_common import while_any
@@ -147,7 +148,7 @@ def _infer(name: str, dtypes: tuple[DType, ...]) -> Callable[..., TensorType]:
         type_rules.check_dtype(name, parameters[0], frozenset(dtypes), "the parameter")
         many = state.shape[:-1]
         for p in parameters:
-            if p != parameters[0] or p.shape[: len(many)] != many:
+            if not types_agree(p, parameters[0]) or not same_shape(p.shape[: len(many)], many):
                 raise ShapeError(name, f"the parameters are {p} and {parameters[0]} for the state {state}.")
         return parameters[0]
 

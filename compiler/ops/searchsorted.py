@@ -10,7 +10,7 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder, Value
 from hybridflow.compiler.ir.extents import never_negative
-from hybridflow.compiler.ir.types import Extent, TensorType
+from hybridflow.compiler.ir.types import Extent, TensorType, same_shape
 from hybridflow.compiler.ops import reference_arrays, samples, type_rules
 from hybridflow.compiler.ops.batching_rules import axis_to_front
 from hybridflow.compiler.ops.emitter_protocol import ElementSource, Val
@@ -25,7 +25,7 @@ def _canon(types: tuple[TensorType, ...], attrs: dict[str, Any]) -> dict[str, in
 def _infer(x: TensorType, wanted: TensorType, right: bool, batch: int) -> TensorType:
     type_rules.check_same("search", x.with_shape(()), wanted.with_shape(()))
     type_rules.check_dtype("search", x, frozenset(dt.REAL))
-    if x.ndim != batch + 1 or wanted.shape[:batch] != x.shape[:batch]:
+    if x.ndim != batch + 1 or not same_shape(wanted.shape[:batch], x.shape[:batch]):
         raise ShapeError(
             "search", f"x is {x}, the wanted values are {wanted}. Expected rows, and {batch} equal leading extents."
         )

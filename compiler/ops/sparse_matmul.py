@@ -9,7 +9,7 @@ import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder, Cotangent, Value
-from hybridflow.compiler.ir.types import Extent, TensorType, product
+from hybridflow.compiler.ir.types import Extent, TensorType, product, same_shape
 from hybridflow.compiler.ops import complex_pairs, reference_arrays, samples, type_rules
 from hybridflow.compiler.ops.batching_rules import axis_to_front
 from hybridflow.compiler.ops.emitter_protocol import ElementSource, Val
@@ -29,9 +29,9 @@ def _infer(x: TensorType, values: TensorType, columns: TensorType, starts: Tenso
     type_rules.check_same(name, x.with_shape(()), values.with_shape(()))
     for index in (columns, starts, ends):
         type_rules.check_dtype(name, index, _INDEX, "a type of indices")
-    if not x.ndim or values.ndim != 1 or columns.shape != values.shape:
+    if not x.ndim or values.ndim != 1 or not same_shape(columns.shape, values.shape):
         raise ShapeError(name, f"values are {values}, columns {columns}, x is {x}. Expected a column for each value.")
-    if starts.ndim != 1 or ends.shape != starts.shape:
+    if starts.ndim != 1 or not same_shape(ends.shape, starts.shape):
         raise ShapeError(name, f"starts are {starts}, ends {ends}. Expected one of each for each row.")
     return x.with_shape((*starts.shape, *x.shape[1:]))
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder, Value
-from hybridflow.compiler.ir.types import Dim, Extent, Shape, TensorType, same_extents, shape_fault
+from hybridflow.compiler.ir.types import Dim, Extent, Shape, TensorType, same_shape, shape_fault
 from hybridflow.errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -65,7 +65,7 @@ def check_same(name: str, *types: TensorType) -> None:
             raise DTypeError(
                 name, f"dtypes differ: {first} and {other}. Expected equal dtypes. Convert one with astype."
             )
-        if other.shape != first.shape and not same_extents(other.shape, first.shape):
+        if not same_shape(other.shape, first.shape):
             raise ShapeError(name, f"shapes differ: {first} and {other}. Expected equal shapes. Broadcast one first.")
 
 

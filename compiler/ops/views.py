@@ -10,7 +10,7 @@ import numpy as np
 from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import Builder, Cotangent, Value
 from hybridflow.compiler.ir.extents import Extent, equal, required
-from hybridflow.compiler.ir.types import Shape, TensorType, product, same_extents, same_size
+from hybridflow.compiler.ir.types import Shape, TensorType, product, same_shape, same_size
 from hybridflow.compiler.ops import samples, type_rules
 from hybridflow.compiler.ops.batching_rules import broadcast_batched
 from hybridflow.compiler.ops.emitter_protocol import ElementSource, Val
@@ -44,7 +44,7 @@ def _broadcast_infer(x: TensorType, shape: Shape, axes: tuple[int, ...]) -> Tens
         raise ShapeError(
             "broadcast", f"axes are {axes} for {x}. Expected one output axis for each input axis, ascending."
         )
-    if not same_extents(x.shape, tuple(shape[a] for a in axes)):
+    if not same_shape(x.shape, tuple(shape[a] for a in axes)):
         target = TensorType(shape, x.dtype)
         raise ShapeError("broadcast", f"{x} does not fit axes {axes} of {target}. Expected equal extents there.")
     return TensorType(shape, x.dtype)

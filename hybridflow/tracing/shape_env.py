@@ -319,12 +319,11 @@ class ShapeEnv:
             name, _, offset = known
             part = f"{name}_by_{divisor}"
             value = Dim(part) * divisor - offset
-            swap: dict[str, Extent] = {n: Dim(n) for n in extents.symbols(difference)} | {name: value}
-            if extents.equal(extents.substituted(difference, swap), 0) is not True:
+            if extents.equal(extents.replaced(difference, name, value), 0) is not True:
                 continue
             if self.examples is not None:
-                count = (self.examples[name] + offset) // divisor
-                if count < LEAST:
+                count, rest = divmod(self.examples[name] + offset, divisor)
+                if count < LEAST or rest:  # of others ``difference`` may be 0 too
                     continue
                 self.examples = {**self.examples, part: count}
             self.paths[part] = f"{self.paths.get(name, name)}//{divisor}"
@@ -337,8 +336,7 @@ class ShapeEnv:
 
     def _replace(self, name: str, value: Extent) -> None:
         for other, known in self.values.items():
-            swap: dict[str, Extent] = {n: Dim(n) for n in extents.symbols(known)}
-            self.values[other] = extents.substituted(known, swap | {name: value})
+            self.values[other] = extents.replaced(known, name, value)
         self.values[name] = value
 
     # ---- for others

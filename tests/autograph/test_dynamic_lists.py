@@ -802,3 +802,30 @@ def test_gradients_of_states_that_a_list_holds_have_the_bits_of_eager_ones(loss:
             with team_of(team):
                 got = compiled(w, s, n(count))
             assert all(map(same_bits, map(np.asarray, got), map(np.asarray, expected))), (count, team)
+
+
+def test_a_list_of_a_loop_in_a_loop_holds_rows_of_open_extents() -> None:
+    def gradient(w: Any, count: Any) -> Any:
+        with hf.GradientTape() as tape:
+            tape.watch(w)
+            value = states_of_products_in_a_loop_in_a_loop(w, count)
+        return tape.gradient(value, w)
+
+    compiled, traces = hf.function(gradient), []
+    for size in (3, 4, 5, 6):
+        w = hf.asarray(np.linspace(-1, 1, size, dtype="float32"))
+        assert same_bits(np.asarray(compiled(w, n(2))), np.asarray(gradient(w, n(2)))), size
+        traces.append(len(compiled.signatures()))
+    assert traces[1:] == traces[1:2] * 3  # of 3 rows, and of any number
+
+
+def states_of_products_in_a_loop_in_a_loop(w: Any, count: Any) -> Any:
+    made, i, s = [], hf.asarray(0), w
+    while i < count:
+        j = count * 0
+        while j < count:
+            s = hf.tanh(s * w)
+            made.append(s)
+            j = j + 1
+        i = i + 1
+    return hf.sum(hf.sin(hf.stack(made)))

@@ -391,3 +391,38 @@ def test_values_of_open_size_take_no_more_room_than_others():
     (n,) = symbols(program.arena_bytes)
     for size in (2, 1000, 1001):
         assert 2 * 12 * size <= value_at(program.arena_bytes, {n: size}) <= 2 * 12 * size + 512
+
+
+HALVES = {
+    "joined": lambda x: hf.reshape(hf.concat([x[::2], x[1::2]], axis=0), x.shape),
+    "flat": lambda x: hf.reshape(x[: x.shape[0] // 2], (-1,)) + hf.reshape(x[(x.shape[0] + 1) // 2 :], (-1,)),
+    "flat, one more": lambda x: hf.reshape(x[: (x.shape[0] + 1) // 2], (-1,)) * hf.reshape(x[x.shape[0] // 2 :], (-1,)),
+    "asked": lambda x: x if 3 * (x.shape[0] // 2) == 3 * (x.shape[0] - (x.shape[0] + 1) // 2) else -x,
+    "product": lambda x: x[: x.shape[0] // 2].T @ x[(x.shape[0] + 1) // 2 :],
+    "chosen": lambda x: hf.cond(
+        hf.sum(x) > 0, lambda: x[: x.shape[0] // 2] * 2, lambda: x[(x.shape[0] + 1) // 2 :] * 3
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HALVES)
+def test_halves_that_are_spelled_in_two_ways_have_one_program(name):
+    body = HALVES[name]
+    for plain in (body, gradient_of(body)):
+        f = hf.function(plain)
+        for n in (8, 7, 9, 12):
+            x = data((n, 3), seed=n)
+            assert same_outcome(outcome(f, x), outcome(plain, x)), n
+        assert len(f.signatures()) == 2  # of 8 rows, and of any number
+
+
+def test_an_answer_that_holds_for_multiples_is_given_for_those_alone():
+    """Whether the extents are one is not seen; each of their spellings divides others."""
+
+    def body(x):
+        n = x.shape[0]
+        return 2 * x if (n // 2) * (n // 2) == (n - (n + 1) // 2) * (n - (n + 1) // 2) else x
+
+    f = hf.function(body, input_signature=[hf.TensorSpec((None,), "float32")])
+    for n in (8, 7, 9, 12):
+        assert f(hf.ones((n,))).tolist() == [2.0] * n

@@ -246,12 +246,33 @@ def test_a_shape_of_extents_has_their_product_for_its_size() -> None:
         (lambda n: (n + 1) // 2 + n // 2, lambda n: n),
         (lambda n: n // 2, lambda n: n - n // 2),
         (lambda n: n // 3, lambda n: n - (2 * n) // 3),
+        (lambda n: 3 * (n // 2), lambda n: 3 * n - 3 * ((n + 1) // 2)),
+        (lambda n: 6 * (n // 2) + 1, lambda n: 6 * n - 6 * ((n + 1) // 2) + 1),
+        (lambda n: 3 * (n // 2), lambda n: 3 * n - 3 * (n // 2)),
     ],
 )
 def test_extents_are_equal_where_neither_is_above_the_other(a: Callable[[Any], Any], b: Callable[[Any], Any]) -> None:
     n = Dim("n")
     answers = {a(k) == b(k) for k in range(LEAST, 40)}
     assert extents.equal(a(n), b(n)) is (True if answers == {True} else None)
+
+
+def test_what_all_terms_have_in_common_is_no_reason_to_know_less() -> None:
+    n, m = Dim("n"), Dim("m")
+    half, other = n // 2, n - (n + 1) // 2
+    assert extents.equal(m * half, m * other) is True and extents.equal(6 * m * half - m, 6 * m * other - m) is True
+    assert extents.equal(3 * half + 1, 3 * other) is False and extents.compare(3 * half + 1, 3 * other) is True
+    assert extents.compare(3 * half, 3 * other + 1) is False and extents.compare(3 * half - 1, 3 * other - 2) is True
+    assert extents.equal(m * half, n * half) is None
+    # 2 and more for symbols: 4*(n//2) is at least 4, of which 3 are taken, and n may be odd
+    assert extents.compare(4 * half, 3) is True and extents.compare(4 * half, 2 * n - 1) is None
+
+
+def test_one_symbol_is_replaced() -> None:
+    n, m = Dim("n"), Dim("m")
+    assert extents.replaced(n * m + n // 2, "n", 4) == 4 * m + 2
+    assert extents.replaced(n * m + n // 2, "m", n + 1) == n * n + n + n // 2
+    assert extents.replaced(n, "m", 3) == n and extents.replaced(5, "m", 3) == 5
 
 
 def test_parts_whose_lengths_are_written_in_two_ways_are_added() -> None:
