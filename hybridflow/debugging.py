@@ -69,7 +69,13 @@ def _text(array: np.ndarray, summarize: int | None = None) -> str:
 
 
 def _compare(
-    stage: str, sign: str, x: Any, y: Any, holds: Callable[..., Tensor], message: str | None, summarize: int | None
+    stage: str,
+    sign: str,
+    x: Any,
+    y: Any,
+    holds: Callable[..., Tensor],
+    message: str | None,
+    summarize: int | None,
 ) -> None:
     x, y = common_dtype(stage, [x, y])
     ok = holds(x, y)

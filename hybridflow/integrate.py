@@ -209,7 +209,7 @@ def _solve(
     return whole, as_tensor(last[4], stage), reached
 
 
-def _iterate(to_next: Any, start: Any, y0: Tensor, t: Tensor) -> tuple[Any, Tensor]:
+def _iterate(to_next: Any, start: object, y0: Tensor, t: Tensor) -> tuple[Any, Tensor]:
     """All times after the first, one after another."""
 
     def iteration(carry: Any, target: Tensor) -> Any:

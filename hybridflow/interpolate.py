@@ -16,6 +16,7 @@ from hybridflow.control.scan import scan
 from hybridflow.core import name_hints as _name_hints
 from hybridflow.core.promotion import promote
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.eager.operands import cast, float_operand, reshape_to
 from hybridflow.effects.runtime_raise import check_all
 from hybridflow.errors import ArgumentError, ShapeError, entered
@@ -75,7 +76,7 @@ class CubicSpline:
         object.__setattr__(self, "coefficients", stack(parts))
 
     @entered
-    def __call__(self, x: Any, nu: int = 0) -> Tensor:
+    def __call__(self, x: ArrayLike, nu: int = 0) -> Tensor:
         """The values at some places; beyond the ends, of the last cubics.
 
         Args:
@@ -133,7 +134,7 @@ def _slopes(steps: Tensor, chords: Tensor, bc_type: str) -> Tensor:
     upper = concat([first[1], h[:-1], zero])
     right = concat([first[2], 3 * (h[1:] * m[:-1] + h[:-1] * m[1:]), last[2]])
 
-    def forwards(before: Any, row: Any) -> Any:
+    def forwards(before: Tensor, row: Tensor) -> Any:
         share = row[1] - row[0] * before[0]
         return divide(row[2], share), divide(row[3] - row[0] * before[1], share)
 

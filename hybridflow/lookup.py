@@ -27,6 +27,7 @@ from hybridflow.core.string_tensor import (
     string,
 )
 from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.eager.operands import as_tensor, cast
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError, entered
 from hybridflow.ragged import Ragged
@@ -162,9 +163,17 @@ class TextFileInitializer:
 
     @entered
     def __init__(
-        self, filename: Any, key_dtype: object, key_index: int, value_dtype: object, value_index: int,
-        vocab_size: int | None = None, delimiter: str = "\t", name: str | None = None, value_index_offset: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        filename: str | os.PathLike[str],
+        key_dtype: object,
+        key_index: int,
+        value_dtype: object,
+        value_index: int,
+        vocab_size: int | None = None,
+        delimiter: str = "\t",
+        name: str | None = None,
+        value_index_offset: int = 0,
+    ) -> None:
         stage = "TextFileInitializer"
         self.key_dtype, self.value_dtype = _dtype(key_dtype, stage), _dtype(value_dtype, stage)
         for index, dtype, what in ((key_index, self.key_dtype, "key"), (value_index, self.value_dtype, "value")):
@@ -348,7 +357,11 @@ class StaticHashTable(_Table):
 
     @entered
     def __init__(
-        self, initializer: Any, default_value: Any, name: str | None = None, experimental_is_anonymous: bool = False
+        self,
+        initializer: Any,
+        default_value: Any,
+        name: str | None = None,
+        experimental_is_anonymous: bool = False,
     ) -> None:
         stage = "StaticHashTable"
         if not hasattr(initializer, "pairs"):
@@ -429,7 +442,7 @@ class StaticVocabularyTable:
     def _known(self) -> int:
         return 0 if self._table is None else len(self._table._content)
 
-    def __getitem__(self, keys: Any) -> Any:
+    def __getitem__(self, keys: ArrayLike) -> Any:
         return self.lookup(keys)
 
     @entered

@@ -28,6 +28,7 @@ from hybridflow.core import name_hints as _name_hints
 from hybridflow.core.promotion import default_int, promote, to_dtype
 from hybridflow.core.string_tensor import as_strings, holds_texts, is_string, names_strings
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import ArrayLike, DTypeLike
 from hybridflow.eager.dispatch import apply
 from hybridflow.eager.operands import as_tensor, cast, expand, filled, float_operand, reshape_to
 from hybridflow.effects.runtime_raise import check_all
@@ -209,7 +210,7 @@ class Ragged:
     @classmethod
     @entered
     def from_tensor(
-        cls, tensor: Any, lengths: object = None, padding: object = None, name: str | None = None
+        cls, tensor: ArrayLike, lengths: object = None, padding: object = None, name: str | None = None
     ) -> Ragged:
         """The rows of a dense tensor, cut at their ends.
 
@@ -339,7 +340,9 @@ class Ragged:
         axes: int = self.values.ndim + 1
         return axes
 
-    def bounding_shape(self, axis: int | None = None, name: str | None = None, out_type: Any = None) -> Tensor:
+    def bounding_shape(
+        self, axis: int | None = None, name: str | None = None, out_type: DTypeLike | None = None
+    ) -> Tensor:
         """The extents of the dense tensor that has room for all rows.
 
         Args:
@@ -404,7 +407,7 @@ class Ragged:
         return row_of_each(self.row_splits, self.values.shape[0])
 
     @entered
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         """A row, or rows by a slice, integers or bools; what stands behind a comma is of the elements of rows.
 
         Not in compiled functions, where lengths are not known.
@@ -711,7 +714,7 @@ def _dense(values: object, stage: str) -> Tensor:
     return as_strings(values, stage) if holds_texts(values) else as_tensor(values, stage)
 
 
-def _part(values: Any, key: Any) -> Any:
+def _part(values: Any, key: object) -> Any:
     """Elements of values along their first axis, or deeper."""
     if isinstance(values, Ragged):
         return values[key]

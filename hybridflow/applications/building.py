@@ -144,7 +144,7 @@ def classified(x: object, request: Request, head: Head, dropout: float = 0.0) ->
     return layers.Dense(request.classes, activation=request.classifier_activation, name=head.classifier)(x)
 
 
-def finished(begin: Any, end: object, request: Request, with_top: str, without_top: str) -> Any:
+def finished(begin: Symbol, end: object, request: Request, with_top: str, without_top: str) -> Any:
     """The model between two symbols, with its weights.  The last two are Keras's names of the published files."""
     inputs = begin if request.input_tensor is None else _sources(begin)
     model = Functional(inputs, end, name=request.name)

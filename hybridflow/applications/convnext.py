@@ -9,6 +9,7 @@ from typing import Any
 from hybridflow import layers
 from hybridflow.applications import building
 from hybridflow.applications.building import Request, documented
+from hybridflow.core.tensor import Tensor
 from hybridflow.core.type_aliases import Identifier
 from hybridflow.core.variable import Variable
 from hybridflow.layers.keras_tensor import Symbol
@@ -34,11 +35,11 @@ class LayerScale(layers.Layer, one_tensor=True):
         super().__init__(**options)
         self.init_values, self.projection_dim = float(init_values), int(projection_dim)
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: tuple[Any, ...]) -> None:
         initializer = {"class_name": "Constant", "config": {"value": self.init_values}}
         self.gamma = self.add_weight((self.projection_dim,), initializer)
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         return inputs * self.gamma
 
 

@@ -31,7 +31,7 @@ def _block(x: object, name: str) -> Any:
     return layers.Concatenate(name=f"{name}_concat")([x, y])
 
 
-def _halved(x: Any, name: str) -> Any:
+def _halved(x: Symbol, name: str) -> Any:
     """Half the channels, in pictures of half the size."""
     x = _active(x, f"{name}_bn", f"{name}_relu")
     x = layers.Conv2D(x.shape[-1] // 2, 1, use_bias=False, name=f"{name}_conv")(x)

@@ -31,7 +31,7 @@ class _Numbered:
         x = layers.Conv2D(filters, size, use_bias=False, name=f"conv2d{end}", **options)(x)
         return layers.BatchNormalization(name=f"batch_normalization{end}", **self._normalization)(x)
 
-    def chain(self, x: Any, *parts: tuple[int, Any], **last: object) -> Any:
+    def chain(self, x: Symbol, *parts: tuple[int, Any], **last: object) -> Any:
         """Convolutions one behind another; ``last`` are options of the last one."""
         for place, (filters, size) in enumerate(parts, 1):
             options = last if place == len(parts) else {}

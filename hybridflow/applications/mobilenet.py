@@ -22,7 +22,7 @@ def _normalized(x: object, name: str) -> Any:
     return layers.BatchNormalization(momentum=_MOMENTUM, name=name)(x)
 
 
-def _convolved(x: Any, channels: int, name: str, size: int = 1, **options: Any) -> Any:
+def _convolved(x: Symbol, channels: int, name: str, size: int = 1, **options: Any) -> Any:
     return layers.Conv2D(channels, size, padding="same", use_bias=False, name=name, **options)(x)
 
 
@@ -64,7 +64,7 @@ def MobileNet(
         request = request._replace(name=f"mobilenet_{alpha:0.2f}_{begin.shape[1]}")
     building.warn_unusual(request, rows if begin.shape[1] is None else begin.shape[1])
 
-    def active(x: Any, name: str) -> Any:
+    def active(x: Symbol, name: str) -> Any:
         return layers.ReLU(6.0, name=f"{name}_relu")(layers.BatchNormalization(name=f"{name}_bn")(x))
 
     x = active(_convolved(begin, int(32 * alpha), "conv1", 3, strides=2), "conv1")
@@ -90,7 +90,7 @@ def MobileNet(
 _STAGES = (16, 1, 1), (24, 2, 2), (32, 3, 2), (64, 4, 2), (96, 3, 1), (160, 3, 2), (320, 1, 1)
 
 
-def _block_v2(x: Any, channels: int, stride: int, number: int) -> Any:
+def _block_v2(x: Symbol, channels: int, stride: int, number: int) -> Any:
     name = f"block_{number}_" if number else "expanded_conv_"
     before, y = x.shape[-1], x
     if number:
@@ -201,7 +201,7 @@ def _weighted(x: object, channels: int, name: str) -> Any:
     return layers.Multiply(name=f"{name}mul")([x, share])
 
 
-def _block_v3(x: Any, block: _Block, number: int) -> Any:
+def _block_v3(x: Symbol, block: _Block, number: int) -> Any:
     name = f"expanded_conv_{number}_" if number else "expanded_conv_"
     before, y = x.shape[-1], x
     wide = rounded(before * block.expansion)

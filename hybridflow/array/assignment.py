@@ -357,7 +357,7 @@ def _scattering() -> Any:
     return scattering
 
 
-def _changed(variable: Variable, how: str, *args: Any) -> Variable:
+def _changed(variable: Variable, how: str, *args: object) -> Variable:
     change: Callable[..., Tensor] = getattr(_scattering(), how)
     return with_locks((variable._gate,), lambda: variable.assign(change(variable._read(), *args)))
 

@@ -352,7 +352,13 @@ def iota(shape: Shape, axis: int, dtype: np.dtype[Any]) -> Tensor:
 
 @creation
 def arange(
-    start: Any, /, stop: Any = None, step: Any = 1, dtype: DTypeLike | None = None, *, device: str | None = None
+    start: Any,
+    /,
+    stop: Any = None,
+    step: Any = 1,
+    dtype: DTypeLike | None = None,
+    *,
+    device: str | None = None,
 ) -> Tensor:
     """Evenly spaced values: ``start``, ``start + step``, ... below ``stop`` (above it for a negative step);
     ``arange(n)`` counts from 0.
@@ -396,7 +402,7 @@ def arange(
     return _placed(cast(values, chosen), device)
 
 
-def _check_ends(first: Any, last: Any, dtype: np.dtype[Any], is_float: bool) -> None:
+def _check_ends(first: float, last: float, dtype: np.dtype[Any], is_float: bool) -> None:
     """Raise ArgumentError unless the first and the last number of a range are some that the dtype holds, or, of ints
     that become floats, int64."""
     if not dtypes.is_integer(dtypes.wide_dtype(dtype)):

@@ -274,7 +274,7 @@ def lu_factor(x: ArrayLike, /) -> LUFactorResult:
 
 
 @entered
-def lu_solve(x1: Any, x2: ArrayLike, /) -> Tensor:
+def lu_solve(x1: tuple[ArrayLike, ArrayLike], x2: ArrayLike, /) -> Tensor:
     """Solve with what ``lu_factor`` returned: the x with ``a @ x == x2``, where ``x1`` is ``lu_factor(a)``.
 
     Args:

@@ -214,7 +214,7 @@ def _slopes(f: Tensor, spacing: object, edge_order: int) -> Tensor:
 _NUMBERS = {2: "two", 3: "three"}
 
 
-def _end_slope(y0: Tensor, y1: Tensor, y2: Tensor, h1: Any, h2: Any) -> Tensor:
+def _end_slope(y0: Tensor, y1: Tensor, y2: Tensor, h1: Tensor, h2: Tensor) -> Tensor:
     """The derivative at the first of three places, of the parabola through them."""
     whole = add(h1, h2)
     a, b, c = -(h1 + whole) / (h1 * whole), whole / (h1 * h2), -h1 / (h2 * whole)

@@ -132,7 +132,11 @@ class Source:
 
     @operation
     def uniform(
-        self, shape: Any = None, minval: ArrayLike = 0.0, maxval: ArrayLike = 1.0, dtype: DTypeLike = default_float
+        self,
+        shape: Any = None,
+        minval: ArrayLike = 0.0,
+        maxval: ArrayLike = 1.0,
+        dtype: DTypeLike = default_float,
     ) -> Tensor:
         """Floats in [``minval``, ``maxval``): ``minval + u * (maxval - minval)``.
 
@@ -152,7 +156,11 @@ class Source:
 
     @operation
     def normal(
-        self, shape: Any = None, mean: ArrayLike = 0.0, stddev: ArrayLike = 1.0, dtype: DTypeLike = default_float
+        self,
+        shape: Any = None,
+        mean: ArrayLike = 0.0,
+        stddev: ArrayLike = 1.0,
+        dtype: DTypeLike = default_float,
     ) -> Tensor:
         """Normally distributed floats, by Box and Muller: ``sqrt(-2 log(1 - u)) * cos(2 pi v)`` from two uniforms each.
 
@@ -183,7 +191,11 @@ class Source:
 
     @operation
     def truncated_normal(
-        self, shape: Any = None, mean: ArrayLike = 0.0, stddev: ArrayLike = 1.0, dtype: DTypeLike = default_float
+        self,
+        shape: Any = None,
+        mean: ArrayLike = 0.0,
+        stddev: ArrayLike = 1.0,
+        dtype: DTypeLike = default_float,
     ) -> Tensor:
         """Normally distributed floats within two standard deviations, as if others were drawn again: by the inverse of
         the distribution's function, from one uniform each.
@@ -218,7 +230,11 @@ class Source:
 
     @operation
     def laplace(
-        self, shape: Any = None, mean: ArrayLike = 0.0, scale: ArrayLike = 1.0, dtype: DTypeLike = default_float
+        self,
+        shape: Any = None,
+        mean: ArrayLike = 0.0,
+        scale: ArrayLike = 1.0,
+        dtype: DTypeLike = default_float,
     ) -> Tensor:
         """Floats of the double exponential distribution around ``mean``, whose standard deviation is ``scale`` times
         sqrt(2).  Raises ArgumentError for a number below 0 as ``scale``."""
@@ -231,7 +247,13 @@ class Source:
         return cast(add(multiply(values, scale), mean), out_dtype)
 
     @operation
-    def gamma(self, shape: Any = None, alpha: Any = 1.0, beta: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
+    def gamma(
+        self,
+        shape: Any = None,
+        alpha: Any = 1.0,
+        beta: Any = 1.0,
+        dtype: DTypeLike = default_float,
+    ) -> Tensor:
         """Gamma distributed floats of shape parameter ``alpha`` and rate ``beta``, whose mean is ``alpha / beta``.
 
         Gradients flow to both parameters.  Raises ArgumentError where ``alpha`` is negative,
@@ -269,7 +291,13 @@ class Source:
         return cast(self._sampled("random_poisson", shape, lam), out_dtype)
 
     @operation
-    def binomial(self, shape: Any = None, counts: Any = 1, probs: Any = 0.5, dtype: DTypeLike = default_int) -> Tensor:
+    def binomial(
+        self,
+        shape: Any = None,
+        counts: Any = 1,
+        probs: Any = 0.5,
+        dtype: DTypeLike = default_int,
+    ) -> Tensor:
         """How many of ``counts`` trials succeed, each with probability ``probs``, in any dtype of numbers.
 
         Raises ArgumentError where a count is negative or no whole number, or a probability lies outside [0, 1].

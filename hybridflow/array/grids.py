@@ -213,7 +213,7 @@ def _integers(stage: str, value: ArrayLike) -> Tensor:
 
 
 @entered
-def ravel_multi_index(multi_index: Sequence[Any], dims: object, mode: Any = "raise") -> Tensor:
+def ravel_multi_index(multi_index: Sequence[Any], dims: object, mode: str | Sequence[str] = "raise") -> Tensor:
     """Positions in the flattened tensor, in row-major order, of positions along each axis.
 
     Args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Sequence
 from numbers import Number
 from typing import Any, NamedTuple
 
@@ -170,7 +171,13 @@ def _counted(x: Tensor, weights: Tensor | None, length: object) -> Tensor:
 
 @entered
 def histogram(
-    x: ArrayLike, /, bins: Any = 10, range: Any = None, *, weights: Any = None, density: bool | None = False
+    x: ArrayLike,
+    /,
+    bins: int | ArrayLike = 10,
+    range: Sequence[float] | None = None,
+    *,
+    weights: Any = None,
+    density: bool | None = False,
 ) -> Histogram:
     """How many elements of ``x`` lie in each bin, as int64, and the edges of the bins, of which there is one more.
 
@@ -210,7 +217,11 @@ def histogram(
 
 @entered
 def histogramdd(
-    sample: object, bins: object = 10, range: Any = None, density: bool | None = None, weights: ArrayLike | None = None
+    sample: object,
+    bins: object = 10,
+    range: Sequence[float] | None = None,
+    density: bool | None = None,
+    weights: ArrayLike | None = None,
 ) -> HistogramND:
     """How many points lie in each bin of a grid, as float64, and the edges of the bins of each axis.
 
@@ -340,7 +351,7 @@ def _edges_of(stage: str, x: Tensor, bins: Any, range: Any, dtype: Any = None) -
     return edges, shown
 
 
-def _edges(stage: str, x: Tensor, bins: int, range: Any) -> Tensor:
+def _edges(stage: str, x: Tensor, bins: int, range: Sequence[float] | None) -> Tensor:
     """The edges of bins of one width, in the dtype of ``x``."""
     if bins < 1:
         raise ArgumentError(stage, f"bins is {bins}; there must be one at least.")

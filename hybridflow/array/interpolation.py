@@ -33,7 +33,12 @@ from hybridflow.errors import ArgumentError, ShapeError
 
 @operation
 def interp(
-    x: ArrayLike, xp: Any, fp: Any, left: ArrayLike | None = None, right: ArrayLike | None = None, period: object = None
+    x: ArrayLike,
+    xp: Any,
+    fp: Any,
+    left: ArrayLike | None = None,
+    right: ArrayLike | None = None,
+    period: object = None,
 ) -> Tensor:
     """Linear interpolation: the value at ``x`` of the line through the points (``xp``, ``fp``).
 

@@ -10,7 +10,7 @@ import functools
 import itertools
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,7 +53,7 @@ def _float(x: ArrayLike, name: str) -> Tensor:
     return x if isdtype(x.dtype, "real floating") else astype(x, "float64")
 
 
-def _mask(x: ArrayLike, where: Any, identity: Any) -> Any:
+def _mask(x: ArrayLike, where: ArrayLike, identity: ArrayLike) -> Any:
     return x if where is True else where_(where, x, full_like(as_tensor(x, "where"), identity))
 
 
@@ -90,7 +90,11 @@ def prod_of(
 
 def _extremum(reduce: Callable[..., Any], join: Callable[..., Any]) -> Callable[..., Any]:
     def of(
-        a: ArrayLike, axis: AxisLike = None, keepdims: bool = False, initial: Any = np._NoValue, where: Any = True
+        a: ArrayLike,
+        axis: AxisLike = None,
+        keepdims: bool = False,
+        initial: Any = np._NoValue,
+        where: Any = True,
     ) -> Any:
         if initial is np._NoValue:
             if where is not True:
@@ -129,18 +133,18 @@ def _of_each(function: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
 
 
 def _stacked(axis: int, least: int) -> Callable[..., Any]:
-    def of(tup: Any) -> Any:
+    def of(tup: Sequence[ArrayLike]) -> Any:
         parts = [_at_least(as_tensor(part, "concat"), least) for part in tup]
         return concat(parts, axis=0 if parts[0].ndim == 1 else axis)
 
     return of
 
 
-def dstack(tup: Any) -> Any:
+def dstack(tup: Sequence[ArrayLike]) -> Any:
     return concat([_at_least_3d(as_tensor(part, "dstack")) for part in tup], axis=2)
 
 
-def column_stack(tup: Any) -> Any:
+def column_stack(tup: Sequence[ArrayLike]) -> Any:
     parts = [as_tensor(part, "column_stack") for part in tup]
     return concat([reshape(part, (-1, 1)) if part.ndim < 2 else part for part in parts], axis=1)
 
@@ -245,7 +249,7 @@ def inner(a: object, b: object) -> Any:
     return multiply(a, b) if 0 in (a.ndim, b.ndim) else tensordot(a, b, axes=([a.ndim - 1], [b.ndim - 1]))
 
 
-def multi_dot(arrays: Any) -> Any:
+def multi_dot(arrays: Sequence[ArrayLike]) -> Any:
     return functools.reduce(matmul, arrays)
 
 

@@ -32,7 +32,7 @@ def _method(name: str) -> tuple[list[inspect.Parameter], str]:
 def _of_global(name: str, example: str) -> Callable[..., Tensor]:
     parameters, text = _method(name)
 
-    def function(*args: Any, **kwargs: Any) -> Tensor:
+    def function(*args: object, **kwargs: object) -> Tensor:
         return getattr(global_generator(), name)(*args, **kwargs)
 
     return _finished(name, function, parameters, f"{text}\n\n>>> {_called(f'hf.random.{name}', example)}")
@@ -44,7 +44,7 @@ def _of_seed(name: str, example: str) -> Callable[..., Tensor]:
     leading = sum(p.default is p.empty for p in parameters) or 1
     named = [p.name for p in parameters]
 
-    def function(*args: Any, **kwargs: Any) -> Tensor:
+    def function(*args: object, **kwargs: object) -> Tensor:
         values = bound.bind(*args, **kwargs).arguments
         seed = values.pop("seed")
         return getattr(Stateless(seed), name)(**values)

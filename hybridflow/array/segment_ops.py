@@ -192,7 +192,7 @@ def _summed(values: Tensor, ids: Tensor, count: Extent) -> Tensor:
 
 
 @operation
-def _averaged(values: Tensor, ids: Tensor, count: Any) -> Tensor:
+def _averaged(values: Tensor, ids: Tensor, count: int | Dim) -> Tensor:
     wide = cast(values, dtypes.compute_dtype(values.dtype))
     total = added_up(wide, ids, count)
     there = added_up(filled(1, default_int, ids.shape, "segment_mean"), ids, count)
@@ -214,7 +214,7 @@ def _extreme(stage: str, values: Tensor, ids: Tensor, count: Extent, fold: str) 
 
 
 @operation
-def _folded(values: Tensor, ids: Tensor, count: Any, fold: str) -> Tensor:
+def _folded(values: Tensor, ids: Tensor, count: int | Dim, fold: str) -> Tensor:
     if not isinstance(count, Dim) and count == 0:
         return _nothing(values)
     if dtypes.is_bool(values.dtype):

@@ -36,7 +36,7 @@ from hybridflow.errors import DTypeError, IndexRangeError, ShapeError
 from hybridflow.runtime.calls.variable_locks import with_locks
 
 
-def _setitem(self: Any, key: Any, value: ArrayLike, /) -> None:
+def _setitem(self: Any, key: object, value: ArrayLike, /) -> None:
     """Bind the tensor to a new value: what it was, with ``value``, broadcast, at ``key`` (see ``x[key]``).
 
     Raises DTypeError where the dtype cannot hold the value, and ShapeError where that does not broadcast to what

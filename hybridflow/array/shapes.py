@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -366,7 +366,7 @@ def concat(arrays: Sequence[Any], /, axis: int | None = 0) -> Tensor:
     return exclusive(tensors[0]) if len(tensors) == 1 else apply(TABLE["concat"], *tensors, axis=axis)
 
 
-def _several(stage: str, arrays: Any) -> list[Any]:
+def _several(stage: str, arrays: Iterable[ArrayLike]) -> list[Any]:
     result = list(arrays)
     if not result:
         raise ArgumentError(stage, "at least one array is needed.")

@@ -183,7 +183,7 @@ def lexsort(keys: Iterable[Any], /, axis: int = -1) -> Tensor:
 
 
 @operation
-def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Tensor:
+def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: ArrayLike | None = None) -> Tensor:
     """Binary search for places of insertion.
 
     Where each element of ``x2`` is to be inserted into ``x1``, which is one-dimensional and ascending and stays so:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import functools
-from typing import Any
 
 from hybridflow.array.creation import arange
 from hybridflow.array.elementwise import conj
@@ -62,7 +61,7 @@ def block_diag(*arrays: object) -> Tensor:
 
 
 @entered
-def toeplitz(c: ArrayLike, r: Any = None) -> Tensor:
+def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Tensor:
     """The Toeplitz matrix, whose diagonals are constant, with the first column ``c`` and the first row ``r``.
 
     Leading axes broadcast.  The corner is ``c[..., 0]``; ``r[..., 0]`` is not looked at.

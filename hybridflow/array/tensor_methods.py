@@ -343,7 +343,7 @@ def _clip(self: Operators, min: object = None, max: object = None, out: None = N
     return elementwise.clip(self, min, max)
 
 
-def _astype(self: Any, dtype: DTypeLike, copy: bool = True) -> Tensor:
+def _astype(self: Operators, dtype: DTypeLike, copy: bool = True) -> Tensor:
     """See ``hf.astype``.
 
     Args:

@@ -62,7 +62,11 @@ class TransformedDistributions(Source):
 
     @operation
     def cauchy(
-        self, shape: Any = None, loc: ArrayLike = 0.0, scale: ArrayLike = 1.0, dtype: DTypeLike = default_float
+        self,
+        shape: Any = None,
+        loc: ArrayLike = 0.0,
+        scale: ArrayLike = 1.0,
+        dtype: DTypeLike = default_float,
     ) -> Tensor:
         """Cauchy distributed floats around ``loc``.
 
@@ -87,7 +91,11 @@ class TransformedDistributions(Source):
 
     @operation
     def gumbel(
-        self, shape: Any = None, loc: ArrayLike = 0.0, scale: ArrayLike = 1.0, dtype: DTypeLike = default_float
+        self,
+        shape: Any = None,
+        loc: ArrayLike = 0.0,
+        scale: ArrayLike = 1.0,
+        dtype: DTypeLike = default_float,
     ) -> Tensor:
         """Gumbel distributed floats, the limit of largest values.
 
@@ -113,7 +121,11 @@ class TransformedDistributions(Source):
 
     @operation
     def logistic(
-        self, shape: Any = None, loc: ArrayLike = 0.0, scale: ArrayLike = 1.0, dtype: DTypeLike = default_float
+        self,
+        shape: Any = None,
+        loc: ArrayLike = 0.0,
+        scale: ArrayLike = 1.0,
+        dtype: DTypeLike = default_float,
     ) -> Tensor:
         """Floats of the logistic distribution around ``loc``.
 
@@ -167,7 +179,13 @@ class TransformedDistributions(Source):
         return cast(multiply(values, scale), out_dtype)
 
     @operation
-    def pareto(self, shape: Any = None, alpha: Any = 1.0, scale: Any = 1.0, dtype: DTypeLike = default_float) -> Tensor:
+    def pareto(
+        self,
+        shape: Any = None,
+        alpha: Any = 1.0,
+        scale: Any = 1.0,
+        dtype: DTypeLike = default_float,
+    ) -> Tensor:
         """Pareto distributed floats from ``scale`` on.
 
         Args:
@@ -212,7 +230,12 @@ class TransformedDistributions(Source):
 
     @operation
     def triangular(
-        self, shape: Any = None, left: Any = 0.0, mode: Any = 0.5, right: Any = 1.0, dtype: DTypeLike = default_float
+        self,
+        shape: Any = None,
+        left: Any = 0.0,
+        mode: Any = 0.5,
+        right: Any = 1.0,
+        dtype: DTypeLike = default_float,
     ) -> Tensor:
         """Floats whose density rises from ``left`` to ``mode`` and falls to ``right``.
 
@@ -320,7 +343,11 @@ class TransformedDistributions(Source):
 
     @operation
     def wald(
-        self, shape: Any = None, mean: ArrayLike = 1.0, scale: ArrayLike = 1.0, dtype: DTypeLike = default_float
+        self,
+        shape: Any = None,
+        mean: ArrayLike = 1.0,
+        scale: ArrayLike = 1.0,
+        dtype: DTypeLike = default_float,
     ) -> Tensor:
         """Floats of Wald's distribution, the inverse Gaussian one: when a random walk first reaches a place.
 
@@ -353,7 +380,7 @@ class TransformedDistributions(Source):
 
     @operation
     def multivariate_normal(
-        self, mean: ArrayLike, cov: Any, shape: ShapeLike | None = None, dtype: DTypeLike = default_float
+        self, mean: ArrayLike, cov: ArrayLike, shape: ShapeLike | None = None, dtype: DTypeLike = default_float
     ) -> Tensor:
         """Normally distributed vectors, by the Cholesky factor of their covariance.
 
@@ -486,7 +513,11 @@ class TransformedDistributions(Source):
 
     @operation
     def f(
-        self, shape: Any = None, dfnum: ArrayLike = 1.0, dfden: ArrayLike = 1.0, dtype: DTypeLike = default_float
+        self,
+        shape: Any = None,
+        dfnum: ArrayLike = 1.0,
+        dfden: ArrayLike = 1.0,
+        dtype: DTypeLike = default_float,
     ) -> Tensor:
         """Floats of Fisher's F distribution: the ratio of two chi-square numbers, each over its degrees of freedom.
 
@@ -580,7 +611,11 @@ class TransformedDistributions(Source):
 
     @operation
     def von_mises(
-        self, shape: Any = None, loc: Any = 0.0, concentration: Any = 1.0, dtype: DTypeLike = default_float
+        self,
+        shape: Any = None,
+        loc: Any = 0.0,
+        concentration: Any = 1.0,
+        dtype: DTypeLike = default_float,
     ) -> Tensor:
         """Angles in [-pi, pi] of the von Mises distribution, the normal one on a circle.
 

@@ -133,7 +133,7 @@ def reduce_window(
     *,
     strides: ArrayLike = 1,
     dilation: ArrayLike = 1,
-    padding: Any = "valid",
+    padding: str | Sequence[Any] = "valid",
 ) -> Tensor:
     """Reduction of each window: pooling with any reduction, over any axes.
 
@@ -235,7 +235,7 @@ _MANY = 24  # elements of a window from which two running reductions are faster 
 _SCANS = {maximum: "cumulative_max", minimum: "cumulative_min", add: "cumulative_sum"}
 
 
-def _of_long_windows(join: Callable[..., Any], nothing: Any, x: Tensor, axis: int, size: int) -> Tensor:
+def _of_long_windows(join: Callable[..., Any], nothing: ArrayLike, x: Tensor, axis: int, size: int) -> Tensor:
     """Windows next to each other, each the end of one block and the beginning of the next one (van Herk): what is
     read off two running reductions of blocks as long as a window."""
     extent: Any = x.shape[axis]
@@ -256,7 +256,7 @@ def _of_long_windows(join: Callable[..., Any], nothing: Any, x: Tensor, axis: in
     return where(shown == 0, tail, join(head, tail))
 
 
-def _running(join: Any, x: Tensor, axis: int) -> Tensor:
+def _running(join: Callable[..., Tensor], x: Tensor, axis: int) -> Tensor:
     if join is multiply:
         return multiply(apply(TABLE["exclusive_product"], x, axis=axis), x)
     return apply(TABLE[_SCANS[join]], x, axis=axis)

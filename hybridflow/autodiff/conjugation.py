@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from hybridflow.compiler.ir.dtypes import is_complex
+from hybridflow.core.tensor import Tensor
 from hybridflow.eager.dispatch import builder
 from hybridflow.errors import DTypeError
 
@@ -18,7 +19,7 @@ def has_complex(x: Any) -> bool:
     return is_complex(x.dtype)
 
 
-def conjugate(x: Any) -> Any:
+def conjugate(x: Tensor) -> Any:
     """A cotangent as the user sees it, or one of the user's as rules take it."""
     return builder.conj(x) if is_complex(x.dtype) else x
 

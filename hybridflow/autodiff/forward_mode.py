@@ -13,7 +13,8 @@ from hybridflow.compiler.ir.dtypes import is_inexact
 from hybridflow.compiler.ir.types import same_extents
 from hybridflow.core import pytree
 from hybridflow.core.context import add_recorder, now, pop_tape, push_tape, recorded_by
-from hybridflow.core.tensor import Tensor
+from hybridflow.core.tensor import Operators, Tensor
+from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor
@@ -49,7 +50,7 @@ def pushed_through(records: Sequence[Record], seeds: Sequence[tuple[Any, Any]], 
     return [out_tangents.get(id(target)) for target in targets]
 
 
-def checked_tangent(stage: str, value: Any, tangent: Any, path: str) -> Tensor:
+def checked_tangent(stage: str, value: Operators, tangent: ArrayLike, path: str) -> Tensor:
     """A tangent as a tensor of the type of what moves.  Raises DTypeError or ShapeError where it is of another."""
     if not is_inexact(value.dtype):
         raise DTypeError(stage, f"{path} is {value.type}; only floats have tangents. Convert it to a float first.")

@@ -78,7 +78,7 @@ def _load_native() -> bool:
 natives.load = _load_native
 
 
-def ones(target: Any) -> Tensor:
+def ones(target: Tensor) -> Tensor:
     """What the cotangent of a value begins with, where that lies."""
     array = None if current.trace is not None else getattr(target, "_array", None)
     if array is None or type(array) is np.ndarray:
@@ -693,8 +693,8 @@ class GradientTape(Recording):
     @entered
     def batch_jacobian(
         self,
-        target: Any,
-        source: Any,
+        target: Tensor,
+        source: Tensor,
         unconnected_gradients: str = "none",
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,

@@ -48,7 +48,9 @@ class BackupAndRestore(Callback):
     >>> _ = model.fit(np.ones((4, 2)), np.ones(4), epochs=2, callbacks=[backup], verbose=0)
     """
 
-    def __init__(self, backup_dir: Any, save_freq: Any = "epoch", delete_checkpoint: bool = True) -> None:
+    def __init__(
+        self, backup_dir: str | os.PathLike[str], save_freq: Any = "epoch", delete_checkpoint: bool = True
+    ) -> None:
         is_count = isinstance(save_freq, int) and not isinstance(save_freq, bool) and save_freq > 0
         if save_freq != "epoch" and not is_count:
             raise ArgumentError(
@@ -172,7 +174,7 @@ class _Place:
         metrics = [variable.numpy() for variable in self._variables()] if source.taken else []
         return {**source.state_dict(), "metrics": metrics, "unsaved": self.unsaved}
 
-    def load_state_dict(self, state: Any) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:
         self._model._run.source.load_state_dict(state)
         self.unsaved = state.get("unsaved", 0)
         values, variables = state.get("metrics", []), self._variables()

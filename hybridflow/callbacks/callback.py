@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 
@@ -26,7 +27,7 @@ class Callback:
     model: Any = None
     params: dict[str, Any] = {}  # replaced, never changed
 
-    def set_model(self, model: Any) -> None:
+    def set_model(self, model: object) -> None:
         """Called first, with the model.
 
         Args:
@@ -176,7 +177,7 @@ class History(Callback):
         for name, value in (logs or {}).items():
             self.history.setdefault(name, []).append(value)
 
-    def report(self, path: Any) -> None:
+    def report(self, path: str | os.PathLike[str]) -> None:
         """Write a page with the curves of what was logged into an HTML file, which asks nothing of the network.
 
         Args:

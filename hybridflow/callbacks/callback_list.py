@@ -79,7 +79,7 @@ class CallbackList:
                 one.set_model(model)
         self._of_batches = {name: self._defined(name) for name in _OF_BATCHES}
 
-    def append(self, callback: Any) -> None:
+    def append(self, callback: Callback) -> None:
         """One more callback, told last.
 
         Args:
@@ -101,7 +101,7 @@ class CallbackList:
         for one in self.callbacks:
             one.set_params(params)
 
-    def set_model(self, model: Any) -> None:
+    def set_model(self, model: object) -> None:
         """Tell all callbacks the model.
 
         Args:

@@ -35,7 +35,7 @@ class CSVLogger(Callback):
 
     _of_first_process = True
 
-    def __init__(self, filename: Any, separator: str = ",", append: bool = False) -> None:
+    def __init__(self, filename: str | os.PathLike[str], separator: str = ",", append: bool = False) -> None:
         self.filename, self.separator, self.append = filename, separator, append
         self._names: list[str] = []
 

@@ -41,7 +41,7 @@ class ModelCheckpoint(Watching):
 
     def __init__(
         self,
-        filepath: Any,
+        filepath: str | os.PathLike[str],
         monitor: str = "val_loss",
         verbose: int = 0,
         save_best_only: bool = False,

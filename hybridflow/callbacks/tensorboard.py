@@ -50,7 +50,7 @@ class TensorBoard(Callback):
 
     def __init__(
         self,
-        log_dir: Any = "logs",
+        log_dir: str | os.PathLike[str] = "logs",
         histogram_freq: int = 0,
         write_graph: bool = True,
         write_images: bool = False,

@@ -199,7 +199,13 @@ class Checkpoint(object_graph.Group):
         """
         return self.restore(path, **options)
 
-    def restore(self, path: str | os.PathLike[str] | None, *, partial: bool = False, rename: Any = None) -> Report:
+    def restore(
+        self,
+        path: str | os.PathLike[str] | None,
+        *,
+        partial: bool = False,
+        rename: Mapping[str, str] | Callable[[str], str] | None = None,
+    ) -> Report:
         """Give the objects the state of a file; the report says what was restored.
 
         Values for layers that have no variables yet are read now, and wait until these are made, at the first call.

@@ -7,13 +7,16 @@ import dataclasses
 import os
 import time
 import zipfile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import hybridflow as hf
 from hybridflow.cli import output
 from hybridflow.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from hybridflow.onnx.model import OnnxModel
 
 
 def add_to(commands: Any) -> None:
@@ -88,7 +91,7 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _random_arguments(options: argparse.Namespace, model: Any) -> list[Any]:
+def _random_arguments(options: argparse.Namespace, model: OnnxModel) -> list[Any]:
     shapes = _shapes(options.shape, model)
     rng = np.random.default_rng(options.seed)
     arguments = []
@@ -100,7 +103,7 @@ def _random_arguments(options: argparse.Namespace, model: Any) -> list[Any]:
     return arguments
 
 
-def _arguments(path: str, model: Any) -> list[Any]:
+def _arguments(path: str, model: OnnxModel) -> list[Any]:
     """The arrays of a file, one for each input by its name."""
     arrays = hf.weights.read(path)
     wanted = ", ".join(f"{name}: {spec}" for name, spec in zip(model.input_names, model.signature))
@@ -121,7 +124,7 @@ def _write(path: str, results: dict[str, Any]) -> None:
     os.replace(temporary, path)
 
 
-def _shapes(texts: list[str], model: Any) -> dict[str, tuple[int, ...]]:
+def _shapes(texts: list[str], model: OnnxModel) -> dict[str, tuple[int, ...]]:
     shapes = {}
     for text in texts:
         name, _, extents = text.rpartition("=")

@@ -11,6 +11,7 @@ import numpy as np
 import hybridflow as hf
 
 if TYPE_CHECKING:
+    from hybridflow.core.tensor import Tensor
     from hybridflow.core.type_aliases import ArrayLike
 
 
@@ -28,14 +29,14 @@ def _normal(*shape: int, scale: float = 1.0) -> hf.Tensor:
 
 
 def _sum_of_products() -> Any:
-    def sum_of_products(x: Any, y: Any, z: Any) -> Any:
+    def sum_of_products(x: Tensor, y: Tensor, z: Tensor) -> Any:
         return hf.reduce_sum(x + y * z)
 
     return sum_of_products, tuple(_normal(16_000_000) for _ in range(3))
 
 
 def _chain() -> Any:
-    def chain(x: Any) -> Any:
+    def chain(x: Tensor) -> Any:
         for _ in range(10):
             x = (x * 0.9 + 0.1) / 1.01
         return x
@@ -71,7 +72,7 @@ class _Network:
         self.variables = (self.w1, self.b1, self.w2, self.b2)
         self._generator = hf.random.Generator(0)
 
-    def logits(self, images: Any) -> Any:
+    def logits(self, images: Tensor) -> Any:
         flat = hf.reshape(images, (images.shape[0], 784))
         hidden = hf.nn.relu(flat @ self.w1 + self.b1)
         return hf.nn.dropout(hidden, 0.2, generator=self._generator) @ self.w2 + self.b2
@@ -85,7 +86,7 @@ def _network() -> Any:
 def _training_step() -> Any:
     network = _Network()
 
-    def step(images: Any, labels: ArrayLike) -> Any:
+    def step(images: Tensor, labels: ArrayLike) -> Any:
         with hf.GradientTape() as tape:
             loss = hf.losses.softmax_cross_entropy(labels, network.logits(images))
         for variable, gradient in zip(network.variables, tape.gradient(loss, network.variables)):

@@ -178,7 +178,7 @@ class RandomSpec(TensorSpec):
 
     __slots__ = ("high", "low")
 
-    def __init__(self, shape: Any, dtype: DTypeLike, low: int = 0, high: int = 2) -> None:
+    def __init__(self, shape: Sequence[int | None], dtype: DTypeLike, low: int = 0, high: int = 2) -> None:
         super().__init__(shape, dtype)
         self.low, self.high = low, high
 

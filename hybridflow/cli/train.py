@@ -6,7 +6,7 @@ import argparse
 import csv
 import os
 import sys
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -167,7 +167,7 @@ def _write(file: Any, path: str, arrays: dict[str, np.ndarray]) -> None:
 class _Text:
     """What is written as text goes into a file of bytes."""
 
-    def __init__(self, file: Any) -> None:
+    def __init__(self, file: BinaryIO) -> None:
         self._file = file
 
     def write(self, text: str) -> int:

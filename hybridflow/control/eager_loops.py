@@ -26,7 +26,7 @@ def run_while(
     body: Callable[[list[Tensor]], Sequence[Any]],
     carried: Sequence[Any],
     names: Sequence[str],
-    maximum: Any | None = None,
+    maximum: int | None = None,
 ) -> list[Tensor]:
     """What is carried after iterations of ``body`` while ``cond`` holds, at most ``maximum`` ones."""
     run = plain_while if now().trace is None else trace_while
@@ -54,7 +54,7 @@ def plain_while(
     body: Callable[..., Any],
     carried: Sequence[Any],
     names: Sequence[str],
-    maximum: Any | None = None,
+    maximum: int | None = None,
 ) -> list[Tensor]:
     loop = _Loop(stage, carried, names)
 

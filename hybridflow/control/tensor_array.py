@@ -141,7 +141,7 @@ class TensorArray:
         return self._form.size
 
     @entered
-    def write(self, index: Any, value: Any) -> TensorArray:
+    def write(self, index: ArrayLike, value: Any) -> TensorArray:
         """The array with ``value`` at ``index``.
 
         Args:
@@ -212,7 +212,7 @@ class TensorArray:
         return take(self._known("TensorArray.gather"), indices, axis=0)
 
     @entered
-    def unstack(self, values: Any) -> TensorArray:
+    def unstack(self, values: ArrayLike) -> TensorArray:
         """The array whose elements are the slices of ``values``.
 
         Args:

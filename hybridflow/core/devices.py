@@ -119,12 +119,12 @@ def traced_scope() -> str | None:
     return str(device) if isinstance(device, _Traced) and current.trace is not None else None
 
 
-def of(array: Any) -> str:
+def of(array: np.ndarray) -> str:
     """Where an array lies."""
     return CPU if isinstance(array, np.ndarray) else f"gpu:{array.device.id}"
 
 
-def moved(array: Any, device: str) -> Any:
+def moved(array: np.ndarray, device: str) -> Any:
     """The array on a device: itself if it lies there, else a copy."""
     here = of(array)
     if here == device:

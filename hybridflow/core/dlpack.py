@@ -95,7 +95,11 @@ def exported(
 
 
 def exported_from_gpu(
-    array: Any, stream: Any, max_version: tuple[int, int] | None, dl_device: tuple[int, int] | None, copy: bool | None
+    array: Any,
+    stream: object,
+    max_version: tuple[int, int] | None,
+    dl_device: tuple[int, int] | None,
+    copy: bool | None,
 ) -> Any:
     """The same for an array of a GPU, for who works on ``stream`` (a number of DLPack's, None for the default one)."""
     from hybridflow.runtime.cuda import gpu_memory

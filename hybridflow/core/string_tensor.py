@@ -7,7 +7,7 @@ Outside of compiled functions the elements are an array of objects.  In a trace,
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from hybridflow.core import pytree
 from hybridflow.core.context import current
 from hybridflow.core.shape import Shape
 from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError
 from hybridflow.runtime import fork_safe_locks
 
@@ -104,11 +105,11 @@ class StringTensor(Tensor):
         texts = self.texts
         return texts if texts.ndim else texts.item()
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         texts = self.texts
         return np.array(texts, dtype) if copy or dtype is not None else texts
 
-    def set_shape(self, shape: Any) -> None:
+    def set_shape(self, shape: Sequence[int | None]) -> None:
         """Say the shape, as far as it is known.
 
         Args:

@@ -230,7 +230,7 @@ class Tensor(Operators):
     _is_lazy = False  # see ``core.late``
     _is_shapeless = False  # see ``tracing.deferred_shape``
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         raise ArgumentTypeError(
             "Tensor", "is not made by calling the class; use hf.asarray(value) or hf.constant(value)."
         )

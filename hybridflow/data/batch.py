@@ -91,7 +91,7 @@ class RowBatchRun(OneSource):
 class PaddedBatch(Node):
     """Elements of different extents, padded to those of the longest of a batch or to what was asked for."""
 
-    def __init__(self, source: Node, size: int, shapes: Any, values: Any, drop_remainder: bool) -> None:
+    def __init__(self, source: Node, size: int, shapes: object, values: Any, drop_remainder: bool) -> None:
         self.source, self.size, self.shapes, self.values = source, size, shapes, values
         self.drop_remainder = drop_remainder
 
@@ -137,7 +137,7 @@ def per_leaf(value: object, structure: pytree.Structure, is_leaf: Callable[[Any]
 class Padding:
     """Makes a batch of elements of different extents.  ``shapes`` and ``values`` are given for each leaf, or None."""
 
-    def __init__(self, shapes: Any, values: Any) -> None:
+    def __init__(self, shapes: object, values: Any) -> None:
         self.shapes, self.values = shapes, values
 
     def __call__(self, some: list[Any]) -> Any:
@@ -168,7 +168,7 @@ def padded(leaves: list[Any], shape: Sequence[int | None] | None, value: object)
     wanted = [n if s in (None, -1) else s for n, s in zip(longest, shape or [None] * rank)]
     if any(n > w for n, w in zip(longest, wanted)):
         raise ShapeError(stage, f"an element has the extents {tuple(longest)}, more than {tuple(wanted)}.")
-    filling: Any = _nothing(leaves[0]) if value is None else array_of(value) if is_text(value) else np.asarray(value)
+    filling: object = _nothing(leaves[0]) if value is None else array_of(value) if is_text(value) else np.asarray(value)
     if type(leaves[0]) is StringTensor and value is not None:
         filling = as_strings(value, stage).texts
     out = np.full((len(arrays), *wanted), filling, arrays[0].dtype)
@@ -287,7 +287,7 @@ class WindowRun(OneSource):
 class Listed(Node):
     """Elements of a list, which may be none of a known spec."""
 
-    def __init__(self, held: list[Any], known: Any = None) -> None:
+    def __init__(self, held: list[Any], known: object = None) -> None:
         self.held, self.known = held, known
 
     def runner(self) -> PipelineIterator:
@@ -365,7 +365,7 @@ class BucketsRun(OneSource):
 class BucketBatch:
     """Makes a batch of the elements of a bucket: padded to the longest, to the boundary, or not at all."""
 
-    def __init__(self, boundaries: list[int], shapes: Any, values: Any, to_boundary: bool, pad: bool) -> None:
+    def __init__(self, boundaries: list[int], shapes: object, values: Any, to_boundary: bool, pad: bool) -> None:
         self.boundaries, self.shapes, self.values, self.to_boundary, self.pad = (
             boundaries,
             shapes,

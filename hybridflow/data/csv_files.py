@@ -200,7 +200,7 @@ class _Named:
     def __init__(self, names: list[str], label: str | None) -> None:
         self.names, self.label = names, label
 
-    def __call__(self, *fields: Any) -> Any:
+    def __call__(self, *fields: object) -> Any:
         held = dict(zip(self.names, fields))
         return held if self.label is None else (held, held.pop(self.label))
 

@@ -1099,7 +1099,7 @@ class Dataset(elements.Nested):
         return Dataset.zip(Dataset.range(first, first + _MANY), self)
 
     @entered
-    def cache(self, filename: Any = "", name: str | None = None) -> Dataset:
+    def cache(self, filename: str | os.PathLike[str] = "", name: str | None = None) -> Dataset:
         """Elements that are kept from the first complete iteration on: in memory, or in a file, which later runs of
         the program read too.
 
@@ -1157,7 +1157,7 @@ class Dataset(elements.Nested):
     @entered
     def load(
         cls,
-        path: Any,
+        path: str | os.PathLike[str],
         element_spec: object = None,
         compression: str | None = None,
         reader_func: Callable[[Any], Any] | None = None,
@@ -1196,7 +1196,7 @@ class Dataset(elements.Nested):
     @entered
     def snapshot(
         self,
-        path: Any,
+        path: str | os.PathLike[str],
         compression: str | None = "AUTO",
         reader_func: Callable[[Any], Any] | None = None,
         shard_func: Callable[..., Any] | None = None,
@@ -1401,7 +1401,7 @@ def _nodes(values: Iterable[Any], method: str) -> list[Node]:
     return nodes
 
 
-def _writer(path: Any, compression: Any, shard_func: object, method: str) -> snapshot.Writer:
+def _writer(path: Any, compression: object, shard_func: object, method: str) -> snapshot.Writer:
     shard_of = None if shard_func is None else arguments.called("shard_func", shard_func, method)
     return snapshot.Writer(os.fspath(path), compression, shard_of, f"Dataset.{method}")
 

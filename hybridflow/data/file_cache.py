@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -106,7 +106,7 @@ class FileCacheRun(PipelineIterator):
             self.source, self.skip = self.node.source.runner(), self.count
 
 
-def _finish(file: Any) -> None:
+def _finish(file: BinaryIO) -> None:
     file.flush()
     os.fsync(file.fileno())
 

@@ -26,7 +26,7 @@ class _Tolerant:
     def __init__(self, function: Callable[..., Any], instead: object, is_told: bool, text: str) -> None:
         self.function, self.instead, self.is_logged, self.text = function, instead, is_told, text
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         try:
             return elements.converted(self.function(*args), self.text)
         except Exception as error:

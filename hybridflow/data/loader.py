@@ -324,7 +324,7 @@ def _grouped(values: Iterable[Any], size: int) -> Iterator[list[Any]]:
         yield batch
 
 
-def _fetched(dataset: Any, indices: Any, collate: Callable[[Any], Any]) -> Any:
+def _fetched(dataset: Any, indices: object, collate: Callable[[Any], Any]) -> Any:
     if isinstance(indices, list):
         return collate([dataset[index] for index in indices])
     return collate(dataset[indices])

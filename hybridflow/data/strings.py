@@ -31,7 +31,7 @@ class TextSpec:
 
     __slots__ = ("dtype", "shape")
 
-    def __init__(self, shape: Any = (), dtype: Any = "str") -> None:
+    def __init__(self, shape: Sequence[int | None] = (), dtype: str = "str") -> None:
         self.shape: tuple[Wanted, ...] = tuple(shape)
         self.dtype: str = getattr(dtype, "__name__", dtype)
         if self.dtype not in KINDS:
@@ -155,6 +155,6 @@ def nothing_of(leaf: object) -> str | bytes:
     return b"" if type(leaf) is StringTensor else KINDS[str(spec_of_text(leaf).dtype)]()
 
 
-def with_shape(spec: Any, shape: Any) -> Any:
+def with_shape(spec: Any, shape: Sequence[int | None]) -> Any:
     """A spec of another shape."""
     return type(spec)(shape, spec.dtype)

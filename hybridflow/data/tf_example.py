@@ -34,7 +34,7 @@ class FixedLenFeature(NamedTuple):
     {'x': <Tensor f32[2] cpu> [1. 2.]}
     """
 
-    shape: Any
+    shape: Sequence[int | None]
     dtype: Any
     default_value: object = None
 
@@ -58,7 +58,7 @@ class FixedLenSequenceFeature(NamedTuple):
     (2, 2)
     """
 
-    shape: Any
+    shape: Sequence[int | None]
     dtype: Any
     allow_missing: bool = True
     default_value: object = None

@@ -85,7 +85,7 @@ class TFRecordWriter:
     [0.0, 1.0, 4.0]
     """
 
-    def __init__(self, path: Any, options: Any = None) -> None:
+    def __init__(self, path: str | os.PathLike[str], options: object = None) -> None:
         kind = getattr(options, "compression_type", options)
         if kind not in (None, "", "GZIP", "ZLIB"):
             raise ArgumentError("TFRecordWriter", f"options is {options!r}; it must be 'GZIP', 'ZLIB' or None.")

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hybridflow.core import processes
@@ -32,7 +32,7 @@ def launch(
     count: int,
     timeout: float,
     threads: int | None = None,
-    environment: Any = None,
+    environment: Mapping[str, str] | None = None,
     restarts: int = 0,
 ) -> int:
     """Run ``SCRIPT ARGUMENTS ...`` in ``count`` processes that share the replicas out; the exit code.

@@ -209,7 +209,7 @@ class MirroredStrategy:
     # ---- values of replicas
 
     @entered
-    def reduce(self, reduce_op: Any, value: Any, axis: int | None = None) -> Any:
+    def reduce(self, reduce_op: object, value: object, axis: int | None = None) -> Any:
         """What the values of all replicas come to, by the tree of replicas.
 
         Args:

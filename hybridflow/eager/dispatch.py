@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hybridflow.compiler.ops.op_table import OpDef
 
 
-def apply(op: OpDef, *inputs: Tensor, **attributes: Any) -> Any:
+def apply(op: OpDef, *inputs: Tensor, **attributes: object) -> Any:
     """Apply a primitive op to tensors whose shapes and dtypes already fit: run it, or record it while tracing.  The
     result is a tensor, of an op with several results a tuple of them.
 
@@ -39,7 +39,7 @@ def apply(op: OpDef, *inputs: Tensor, **attributes: Any) -> Any:
                 caught = guard(op, inputs, attributes)
                 if caught is not None:
                     return caught
-        out: Any = trace.record(op, inputs, attributes)
+        out: object = trace.record(op, inputs, attributes)
         if state.tapes and op.canon is not None:
             attrs = op.canon(tuple([x.type for x in inputs]), attributes)
     else:
@@ -95,7 +95,7 @@ class TensorBuilder(Builder):
         result: tuple[Tensor, ...] = value
         return result
 
-    def full(self, value: Any, like: Any) -> Tensor:
+    def full(self, value: object, like: Any) -> Tensor:
         state = now()
         if state.trace is not None or state.device is not None:
             return super().full(value, like)

@@ -58,7 +58,7 @@ class PublicOp(Dispatcher):
         self._taped = ()
         self._taped_calls = TapedCalls(self)
 
-    def _call_slow(self, *args: Any, **kwargs: Any) -> Any:
+    def _call_slow(self, *args: object, **kwargs: object) -> Any:
         try:
             if not reasons.none_here():
                 return self.__wrapped__(*args, **kwargs) if only_tape() is None else self._taped_calls(args, kwargs)
@@ -116,7 +116,7 @@ class OperatorCall(PublicOp):
 
     __slots__ = ()
 
-    def _call_slow(self, *args: Any, **kwargs: Any) -> Any:
+    def _call_slow(self, *args: object, **kwargs: object) -> Any:
         try:
             return super()._call_slow(*args, **kwargs)
         except ArgumentTypeError:

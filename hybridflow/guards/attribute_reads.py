@@ -54,7 +54,7 @@ def read_attribute(recording: GuardBuilder, value: object, name: str, result: ob
     is_member_of_enum = isinstance(value, enum.Enum) and "_name_" in value.__dict__  # not yet while it is made
     if is_member_of_enum and _is_of_member(kind, name):
         if name != "__class__":
-            _of_member(recording, value, name.strip("_"))
+            _of_member(recording, value, name.strip("_"))  # type: ignore[arg-type]  # of a member
         return
     if kind in CONTAINERS:
         _of_container(recording, value, name, result)
@@ -77,7 +77,7 @@ def read_attribute(recording: GuardBuilder, value: object, name: str, result: ob
             read_plain_attribute(recording, value, name)
     elif kind is types.MethodType and recording.slot_of(value) is None:
         if name not in _OF_METHODS:  # the function's, which is found where the method was
-            function: Any = value.__func__  # type: ignore[attr-defined]
+            function: object = value.__func__  # type: ignore[attr-defined]
             _root_function(recording, function)
             read_attribute(recording, function, name, result)
     elif isinstance(value, decimal.Context) and name in _FLAGS_OF_CONTEXT:

@@ -30,7 +30,7 @@ NOTHING = object()
 class AttributeSlot:
     """An attribute that was set: ``own`` holds those of ``owner``, of which it is kept alive here only."""
 
-    owner: Any
+    owner: object
     was_present: dict[str, Any]
     name: str
     before: object  # what it held, or NOTHING

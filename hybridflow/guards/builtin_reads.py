@@ -150,7 +150,7 @@ def _ask_kinds(recording: GuardBuilder, question: Callable[..., bool], value: ob
     return result
 
 
-def _note_metaclass(recording: GuardBuilder, kind: Any) -> None:
+def _note_metaclass(recording: GuardBuilder, kind: object) -> None:
     """Of a class whose metaclass can be another one later, note which it has."""
     metaclass: Any = type(kind)
     if isinstance(kind, type) and not metaclass.__flags__ & IMMUTABLE:
@@ -207,12 +207,12 @@ def _vars(recording: GuardBuilder, *args: object) -> dict[str, Any]:
     raise TraceError(recording.name, "vars() without an argument cannot be used here. Use locals().")
 
 
-def _iter(recording: GuardBuilder, value: Any, *sentinel: Any) -> Any:
+def _iter(recording: GuardBuilder, value: Any, *sentinel: object) -> Any:
     recording.note(iterate, value)
     return iter(value, *sentinel)
 
 
-def _next(recording: GuardBuilder, iterator: Any, *default: Any) -> Any:
+def _next(recording: GuardBuilder, iterator: Any, *default: object) -> Any:
     recording.note(_note_next, iterator)
     return next(iterator, *default)
 

@@ -104,7 +104,7 @@ def _wrapper_of_class(recording: GuardBuilder, f: Callable[..., Any], kind: type
 def descriptor(recording: GuardBuilder, f: Callable[..., Any]) -> Callable[..., Any]:
     """``list.append``, ``object.__setattr__``: methods taken from a class, which get their instance as an argument."""
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: object) -> Any:
         if f is object.__getattribute__ and len(args) == 2:
             return get_plain_attribute(recording, *args, f)
         if f in (object.__setattr__, object.__delattr__) and args:
@@ -145,7 +145,7 @@ def _method(recording: GuardBuilder, f: Any, owner: Any) -> Consuming | Callable
     return Consuming(recording, f)
 
 
-def _note_method(recording: GuardBuilder, owner: Any, name: str, args: Sequence[Any]) -> None:
+def _note_method(recording: GuardBuilder, owner: object, name: str, args: Sequence[Any]) -> None:
     """Note what a method written in C reads and changes of its instance."""
     outside = recording.slot_of(owner) is not None or recording.is_copy(owner)
     if not outside or is_plain(owner):
@@ -184,7 +184,7 @@ def _note_method(recording: GuardBuilder, owner: Any, name: str, args: Sequence[
 _OF_EXCEPTIONS = frozenset(("__setstate__", "add_note", "with_traceback"))
 
 
-def _look_up(owner: Any, key: Any) -> tuple[Any, bool]:
+def _look_up(owner: Any, key: object) -> tuple[Any, bool]:
     try:
         return owner[key], False
     except (LookupError, TypeError):
@@ -208,7 +208,7 @@ def _note_entry(recording: GuardBuilder, owner: Any, key: Any) -> None:
         read_entry(recording, owner, key, entry)
 
 
-def _format(recording: GuardBuilder, f: Any, /, *args: Any, **named: Any) -> Any:
+def _format(recording: GuardBuilder, f: Any, /, *args: object, **named: object) -> Any:
     """``text.format(...)``, which reads the attributes and items that its fields name."""
     values = args[0] if f.__name__ == "format_map" and args else named
     with contextlib.suppress(Exception):  # of which the call itself says more
@@ -236,7 +236,7 @@ def _context_variable(recording: GuardBuilder, f: Callable[..., object], variabl
         recording.effect(variable, "changes the context variable {}")
         return f
 
-    def get(*default: Any) -> Any:
+    def get(*default: object) -> Any:
         value = f(*default)
         recording.note(_note_result, variable, variable.name, lambda v: v.get(*default), value)
         return value
@@ -264,7 +264,7 @@ def dereference(recording: GuardBuilder, reference: weakref.ref[Any]) -> Any:
     return value
 
 
-def call_lru_cache(recording: GuardBuilder, f: Any, /, *args: Any, **kwargs: Any) -> Any:
+def call_lru_cache(recording: GuardBuilder, f: Any, /, *args: object, **kwargs: object) -> Any:
     """``functools.lru_cache``: what is in the cache counts, not what it was computed from."""
     misses, held = f.cache_info().misses, recording.items_of_watched()
     value = recording.note(lambda _: f(*args, **kwargs))
@@ -295,7 +295,7 @@ def logs(recording: GuardBuilder, method: types.MethodType) -> Any:
     logger: Any = method.__self__
     name = method.__name__
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         level = c_function_models.LEVELS.get(name, args[0] if args else kwargs.get("level"))
         if type(level) is not int:  # an error
             return recording.note(unknown, method)(*args, **kwargs)
@@ -327,7 +327,7 @@ def getter(recording: GuardBuilder, f: Any, value: object) -> Any:
     return parts[0] if len(args) == 1 else tuple(parts)
 
 
-def prints(recording: GuardBuilder, f: Callable[..., object], /, *values: Any, **options: Any) -> Any:
+def prints(recording: GuardBuilder, f: Callable[..., object], /, *values: object, **options: object) -> Any:
     """A function that shows what it is given, when the program runs: nothing is done with what it writes to."""
     for value in values:
         recording.note(read_text, value)

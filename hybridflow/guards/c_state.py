@@ -45,7 +45,7 @@ def hiding_base(recording: GuardBuilder, kind: type) -> type | None:
     return None
 
 
-def note_c_state(recording: GuardBuilder, value: Any) -> bool:
+def note_c_state(recording: GuardBuilder, value: object) -> bool:
     """Note the state in C of an outside object; whether it has one that no guard can watch."""
     slot = recording.slot_of(value)
     if slot is None:
@@ -64,7 +64,7 @@ def note_c_state(recording: GuardBuilder, value: Any) -> bool:
 def note_context(recording: GuardBuilder, slot: int, context: object, get: Any = lambda held: held) -> None:
     """Note how a decimal context rounds; ``get`` finds it in what the slot holds."""
 
-    def text(held: Any) -> str:
+    def text(held: object) -> str:
         one = get(held)
         return repr((one.prec, one.rounding, one.Emin, one.Emax, one.clamp, one.capitals, one.traps))
 

@@ -121,7 +121,7 @@ class KeyOrder:
     def __init__(self, mapping: object) -> None:
         self._keys = keys_of(mapping)
 
-    def __call__(self, mapping: Any) -> bool:
+    def __call__(self, mapping: object) -> bool:
         return same_items(keys_of(mapping), self._keys)
 
 

@@ -163,7 +163,7 @@ class GuardBuilder:
         """Whether a value is the function's own copy of a container that was passed to it."""
         return id(value) in self._copies
 
-    def root(self, value: Any, text: str) -> int:
+    def root(self, value: object, text: str) -> int:
         """The slot of an object that is always there: a namespace, a module, a class, a cell."""
         known = self.slot_of(value)
         return (
@@ -172,7 +172,7 @@ class GuardBuilder:
             else self._add_guard_step(("root", id(value)), "root", -1, value, "any", None, text, value)
         )
 
-    def weak_root(self, value: Any, text: str) -> int:
+    def weak_root(self, value: object, text: str) -> int:
         """The slot of an object that the caller holds, or that no path leads to; kept alive only where it must be."""
         known = self.slot_of(value)
         if known is not None:
@@ -284,9 +284,9 @@ class GuardBuilder:
         key: Any,
         read: str,
         owner: int,
-        operand: Any,
+        operand: object,
         check: str,
-        expected: Any,
+        expected: object,
         text: str,
         value: Any = None,
     ) -> int:

@@ -98,7 +98,7 @@ class Consuming:
     ) -> None:
         self._recording, self._function, self._is_live, self._is_quiet = recording, function, is_live, is_quiet
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: object, **kwargs: object) -> Any:
         if self._recording.note(self._note, args, kwargs) and self._is_quiet:
             return self._recording.note(lambda _: self._function(*args, **kwargs))
         if _calls_at_once(self._function):

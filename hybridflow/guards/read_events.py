@@ -95,7 +95,7 @@ def note_operands(recording: GuardBuilder, name: str, left: object, right: objec
     container_reads.consume(recording, right, live=live)
 
 
-def note_membership(recording: GuardBuilder, item: Any, container: Any) -> None:
+def note_membership(recording: GuardBuilder, item: object, container: Any) -> None:
     slot = recording.slot_of(container)
     if slot is not None and type(container) in container_reads.MAPPINGS:  # not one of the user's classes
         if item in container:

@@ -117,7 +117,7 @@ def _items(base: Any, value: Any) -> Iterable[Any]:
     return result
 
 
-def _refill(base: Any, update: Callable[..., None], value: Any, held: list[Any]) -> None:
+def _refill(base: Any, update: Callable[..., None], value: object, held: list[Any]) -> None:
     base.clear(value)
     update(value, held)
 

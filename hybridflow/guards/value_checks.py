@@ -122,7 +122,7 @@ class Equal:
         self._kind, self._text = type(value), repr(value)
         self.is_settled = type(value) is not fractions.Fraction  # whose fields can be set
 
-    def __call__(self, value: Any) -> bool:
+    def __call__(self, value: object) -> bool:
         return type(value) is self._kind and repr(value) == self._text
 
 
@@ -134,7 +134,7 @@ class SameBits:
         held = value.dtype if isinstance(value, np.generic) else value
         self.is_settled = not isinstance(held, np.dtype) or (held.isbuiltin > 0 and not held.hasobject)
 
-    def __call__(self, value: Any) -> bool:
+    def __call__(self, value: object) -> bool:
         return bits_of(value) == self._bits
 
 
@@ -192,7 +192,7 @@ class ArrayType:
     def __init__(self, array: np.ndarray) -> None:
         self._type = type(array), array.dtype, array.shape
 
-    def __call__(self, array: Any) -> bool:
+    def __call__(self, array: object) -> bool:
         return (type(array), getattr(array, "dtype", None), getattr(array, "shape", None)) == self._type
 
 
@@ -203,7 +203,7 @@ class SameItems:
         self._items = items_of(container)
         self.is_settled = type(container) is tuple
 
-    def __call__(self, container: Any) -> bool:
+    def __call__(self, container: object) -> bool:
         return same_items(items_of(container), self._items)
 
 
@@ -256,11 +256,11 @@ class SameResult:
         self._function = function
         self._check, self._expected = check_of(value)
 
-    def __call__(self, owner: Any) -> bool:
+    def __call__(self, owner: object) -> bool:
         return passes_check(self._function(owner), self._check, self._expected)
 
 
-def passes_check(value: Any, check: str, expected: Any) -> bool:
+def passes_check(value: object, check: str, expected: Any) -> bool:
     """Whether a value passes a check of ``check_of``."""
     if check == "is":
         return value is expected

@@ -18,7 +18,7 @@ class WeakMethod:
         self.__wrapped__ = function.__get__(_Unbound())  # for the signature, less self
         self.__name__ = name_of(function)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         return self._function(self._reference(), *args, **kwargs)
 
     def unwrapped(self) -> tuple[Callable[..., Any], Any]:
@@ -36,11 +36,11 @@ class BoundFunction(Dispatcher):
 
     _function: Any  # a Function, which makes objects of this class
 
-    def __init__(self, function: Dispatcher, instance: Any) -> None:
+    def __init__(self, function: Dispatcher, instance: object) -> None:
         self._function, self.__self__ = function, instance
         self._dispatch = function._dispatch
 
-    def _call_slow(self, *args: Any, **kwargs: Any) -> Any:
+    def _call_slow(self, *args: object, **kwargs: object) -> Any:
         result = self._function(*args, **kwargs)
         self._dispatch = self._function._dispatch
         return result

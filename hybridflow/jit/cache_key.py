@@ -109,7 +109,7 @@ class IdentityKey:
 
     __slots__ = ("_hash", "kind", "reference", "where")
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self.reference = weakref.ref(value)
         self._hash = id(value)
         self.kind = type(value)
@@ -198,7 +198,7 @@ def spec_key(spec: TensorSpec) -> TensorKey:
     return TensorKey(spec.shape, spec.dtype)
 
 
-def _bound_key(bound: Any, path: str, owner: str) -> LeafKey:
+def _bound_key(bound: object, path: str, owner: str) -> LeafKey:
     """The key of a slice's bound, which is no argument: a tensor's value counts, so that it is told by identity."""
     if isinstance(bound, np.ndarray):
         raise ArgumentTypeError(

@@ -54,7 +54,7 @@ def compile_call(
     return call if isinstance(call, NativeCall) else None
 
 
-def _is_transposed(leaf: Any) -> bool:
+def _is_transposed(leaf: object) -> bool:
     """Whether it is a tensor whose elements lie in the order of its axes reversed, as those of a transpose do."""
     return type(leaf) is Tensor and leaf._array.flags.f_contiguous and not leaf._array.flags.c_contiguous
 

@@ -259,7 +259,7 @@ class ConcreteFunction:
         """A number of the result; an extent of the trace that goes on where that calls this function."""
         return substituted(extent, self._sizes(arguments))
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Run; what is not a tensor may be left out, see ``ConcreteArguments``.
 
         Raises ShapeError, DTypeError or ArgumentTypeError for arguments of another signature.

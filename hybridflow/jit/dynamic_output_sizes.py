@@ -49,7 +49,7 @@ class Sized(PythonWrapper):
         sizes = inspect.Parameter(self.parameter, inspect.Parameter.POSITIONAL_ONLY)
         self.__signature__ = _Signature([sizes, *parameters])
 
-    def __call__(self, sizes: _Sizes, /, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, sizes: _Sizes, /, *args: object, **kwargs: object) -> Any:
         self.runs.any = True
         trace: Any = now().trace
         if trace is None:

@@ -64,7 +64,7 @@ def _by_route(method: Callable[..., T]) -> Callable[..., T]:
     """A method about calls with such arguments: that of the function by way of which they go."""
 
     @functools.wraps(method)
-    def ask(self: Function[..., Any], *args: Any, **kwargs: Any) -> T:
+    def ask(self: Function[..., Any], *args: object, **kwargs: object) -> T:
         if self._route is None or current.trace is not None:
             try:
                 return method(self, *args, **kwargs)
@@ -126,7 +126,7 @@ class Function(Dispatcher, Generic[P, R]):
 
         def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
-    def _call_slow(self, *args: Any, **kwargs: Any) -> Any:
+    def _call_slow(self, *args: object, **kwargs: object) -> Any:
         """A call that the native entry does not take: any arguments, any context."""
         if spans.recorder is None and not self._options.wait:
             return self._call_in_python(args, kwargs)
@@ -333,7 +333,7 @@ class Function(Dispatcher, Generic[P, R]):
             return tuple([leaf_key(leaf, path, name) for path, leaf in zip(paths, leaves)])
 
     @entered
-    def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+    def get_concrete_function(self, *args: object, **kwargs: object) -> ConcreteFunction:
         """The concrete function for these arguments, made if need be.
 
         It is called with the tensors; what is not a tensor it knows.
@@ -426,7 +426,7 @@ class Function(Dispatcher, Generic[P, R]):
     def __get__(self, instance: None, owner: type | None = None) -> Self: ...
     @overload
     def __get__(self: Function[Concatenate[S, Q], R], instance: S, owner: type | None = None) -> Function[Q, R]: ...
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
         """The function of one instance, with a cache of its own that lives as long as the instance."""
         if instance is None:
             return self

@@ -54,7 +54,7 @@ class ConvertedResults(PythonWrapper):
         super().__init__(python)
         self._convert = convert
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         return self._convert(tensor_range.materialize(self._python(*args, **kwargs)))
 
 
@@ -66,7 +66,7 @@ def converted(function: Callable[..., Any], stage: str) -> Callable[..., Any]:
     if root.guard_builder is not None:
         return function
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         from hybridflow.jit import trace_session
 
         name = name_of(function) or stage

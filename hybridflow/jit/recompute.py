@@ -85,7 +85,7 @@ class _Watcher(VariableWatcher):
         read = {id(x) for _, x in (*self.reads.values(), *self.others.values())}
         return [x for key, x in self._captured.items() if key not in read]
 
-    def record(self, op: Any, inputs: Sequence[Tensor], attrs: Any, out: Any) -> None:
+    def record(self, op: object, inputs: Sequence[Tensor], attrs: object, out: object) -> None:
         self.record_custom(inputs, out if isinstance(out, tuple) else (out,))
 
     def record_custom(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], *how: Any) -> None:

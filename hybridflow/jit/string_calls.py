@@ -32,7 +32,7 @@ class Codes:
     codes: Tensor
 
 
-def as_codes(value: Any) -> Any:
+def as_codes(value: object) -> Any:
     """A nested value with codes in the place of texts.  Raises ArgumentError for what contains itself."""
     try:
         return _as_codes(value)
@@ -40,7 +40,7 @@ def as_codes(value: Any) -> Any:
         raise pytree.endless(value) from None
 
 
-def _as_codes(value: Any) -> Any:
+def _as_codes(value: object) -> Any:
     if type(value) is StringTensor:
         return Codes(trace_codes(value) if now().trace is not None else value.codes)
     if isinstance(value, np.ndarray) and value.dtype.kind in "USO" and holds_texts(value):
@@ -50,7 +50,7 @@ def _as_codes(value: Any) -> Any:
     return _each(_as_codes, value)
 
 
-def _each(function: Callable[[Any], Any], value: Any) -> Any:
+def _each(function: Callable[[Any], Any], value: object) -> Any:
     """A nested value with ``function`` of its parts; itself where these stay."""
     parts = pytree.parts_of(value)
     if parts is None:
@@ -63,7 +63,7 @@ def _each(function: Callable[[Any], Any], value: Any) -> Any:
     return pytree.unflatten(structure, converted)
 
 
-def as_texts(value: Any) -> Any:
+def as_texts(value: object) -> Any:
     """A nested value with texts in the place of codes."""
     if type(value) is Codes:
         return of_codes(value.codes)
@@ -73,7 +73,7 @@ def as_texts(value: Any) -> Any:
 class OfCodes(PythonWrapper):
     """A function of the user's as one of codes."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         trace: Any = now().trace
         if trace is not None:
             trace.keeps_codes = True

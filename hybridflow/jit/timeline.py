@@ -122,7 +122,7 @@ class profile:  # called like a function, and entered
                 self._threads[thread] = row
                 self._events.append((name, category, start, end, thread, details))
 
-    def record(self, graph: Any, executable: Any, functions: Any, fastmath: bool) -> Any:
+    def record(self, graph: object, executable: object, functions: object, fastmath: bool) -> Any:
         """An executable whose runs are recorded: see ``spans.Recorder``.
 
         Args:

@@ -172,7 +172,7 @@ class RaisedError(Exception):
     with values in it that are not known while tracing: only a run of the code itself says what a call raises.
     ``reason`` is what it had done to objects that outlive the call, which they do not show any more."""
 
-    def __init__(self, error: BaseException, reason: Any = None) -> None:
+    def __init__(self, error: BaseException, reason: object = None) -> None:
         super().__init__(str(error))
         self.error, self.reason = error, reason
 
@@ -328,7 +328,7 @@ def _run(
 
 
 def _source(
-    trace: Trace, leaf: Any, arguments: Sequence[Any], positions: Mapping[Node, int], outputs: dict[Node, int]
+    trace: Trace, leaf: object, arguments: Sequence[Any], positions: Mapping[Node, int], outputs: dict[Node, int]
 ) -> tuple[int, Any]:
     """Where a leaf of the result comes from; nodes that the program has to return are added to its ``outputs``."""
     if isinstance(leaf, RuntimeText):

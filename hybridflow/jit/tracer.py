@@ -364,7 +364,7 @@ class Tracer:
         session = self._get_session()
         recording: Any = None
 
-        def observing(trace: Trace, values: Any) -> Block:
+        def observing(trace: Trace, values: object) -> Block:
             nonlocal recording  # a run that begins anew is recorded anew
             is_step = "a step" in code_traits.of_function(self._python)
             recording = _trace_session().GuardBuilder(self._options.name, is_step)

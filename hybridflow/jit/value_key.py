@@ -22,7 +22,7 @@ class ValueKey:
 
     __slots__ = ("_hash", "bits", "kind", "text")
 
-    def __init__(self, value: Any, bits: Any, text: str | None = None) -> None:
+    def __init__(self, value: object, bits: object, text: str | None = None) -> None:
         self.kind, self.bits = type(value), bits
         self.text = repr(value) if text is None else text
         self._hash = hash((self.kind, bits))
@@ -43,7 +43,7 @@ class ValueKey:
         return "None" if self.text == "None" else f"{self.kind.__name__} {self.text}"
 
 
-def value_key(value: Any) -> ValueKey | None:
+def value_key(value: object) -> ValueKey | None:
     """The key of a value that is told apart by type and bits; None for other values."""
     kind = type(value)
     make = _VALUE_KEYS.get(kind)
@@ -64,11 +64,11 @@ def value_key(value: Any) -> ValueKey | None:
     return None
 
 
-def _instance_bits(value: Any) -> ValueKey:
+def _instance_bits(value: object) -> ValueKey:
     return ValueKey(value, value)
 
 
-def _parts(value: Any, parts: Iterable[Any]) -> ValueKey | None:
+def _parts(value: object, parts: Iterable[Any]) -> ValueKey | None:
     """The key of a value that is made of ``parts``; None if one of them has no key."""
     keys = tuple([_part(part) for part in parts])
     return None if None in keys else ValueKey(value, keys)

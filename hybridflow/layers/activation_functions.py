@@ -36,7 +36,7 @@ def linear(x: Tensor) -> Tensor:
     return x
 
 
-def exponential(x: Any) -> Any:
+def exponential(x: Tensor) -> Any:
     """``exp(x)``."""
     return exp(x)
 

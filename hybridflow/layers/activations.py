@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 from hybridflow.array.creation import asarray
 from hybridflow.array.datatypes import finfo
@@ -11,7 +11,7 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.type_aliases import Identifier
 from hybridflow.layers.activation_functions import activation as activation_of
-from hybridflow.layers.layer import Layer
+from hybridflow.layers.layer import Layer, LayerOptions
 from hybridflow.nn.functional import (
     elu,
     leaky_relu,
@@ -34,11 +34,11 @@ class Activation(Layer, one_tensor=True):
 
     supports_masking = True
 
-    def __init__(self, activation: Identifier, **options: Any) -> None:
+    def __init__(self, activation: Identifier, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.activation = activation_of(activation)
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         """The activation of the inputs.
 
         Args:
@@ -67,7 +67,11 @@ class ReLU(Layer, one_tensor=True):
     supports_masking = True
 
     def __init__(
-        self, max_value: float | None = None, negative_slope: float = 0.0, threshold: float = 0.0, **options: Any
+        self,
+        max_value: float | None = None,
+        negative_slope: float = 0.0,
+        threshold: float = 0.0,
+        **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
         self.max_value, self.negative_slope, self.threshold = max_value, negative_slope, threshold
@@ -108,7 +112,7 @@ class LeakyReLU(Layer, one_tensor=True):
 
     supports_masking = True
 
-    def __init__(self, negative_slope: float = 0.3, **options: Any) -> None:
+    def __init__(self, negative_slope: float = 0.3, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.negative_slope = negative_slope
 
@@ -149,13 +153,13 @@ class PReLU(Layer, one_tensor=True):
         alpha_regularizer: Identifier = None,
         alpha_constraint: Identifier = None,
         shared_axes: Any = None,
-        **options: Any,
+        **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
         self._settle("alpha", alpha_initializer, alpha_regularizer, alpha_constraint)
         self.shared_axes = [shared_axes] if isinstance(shared_axes, int) else list(shared_axes or ())
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: tuple[Any, ...]) -> None:
         shape = [1 if axis in self.shared_axes else n for axis, n in enumerate(input_shape)]
         self.alpha = self._weight("alpha", shape[1:])
 
@@ -187,7 +191,7 @@ class ELU(Layer, one_tensor=True):
 
     supports_masking = True
 
-    def __init__(self, alpha: float = 1.0, **options: Any) -> None:
+    def __init__(self, alpha: float = 1.0, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.alpha = alpha
 
@@ -219,11 +223,11 @@ class Softmax(Layer, one_tensor=True):
 
     supports_masking = True
 
-    def __init__(self, axis: int = -1, **options: Any) -> None:
+    def __init__(self, axis: int = -1, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.axis = axis
 
-    def call(self, inputs: Any, mask: Tensor | None = None) -> Any:
+    def call(self, inputs: Tensor, mask: Tensor | None = None) -> Any:
         """The shares of the exponentials of the inputs along the axis.
 
         Args:

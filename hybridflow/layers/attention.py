@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Unpack
 
 from hybridflow.array import random
 from hybridflow.array.creation import arange
@@ -18,9 +19,23 @@ from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import cast
 from hybridflow.errors import ArgumentError, DTypeError, ShapeError
 from hybridflow.layers.basic import positive
-from hybridflow.layers.layer import Layer, check_last_extent, check_rate, last_extent
+from hybridflow.layers.layer import Layer, LayerOptions, check_last_extent, check_rate, last_extent
 from hybridflow.nn.attention import attention
 from hybridflow.quantize.quantized_weight import contract
+
+
+class ProjectionOptions(LayerOptions, total=False):
+    """What attention of projections takes by name, and passes on."""
+
+    value_dim: int | None
+    output_shape: int | None
+    kernel_initializer: Identifier
+    bias_initializer: Identifier
+    kernel_regularizer: Identifier
+    bias_regularizer: Identifier
+    kernel_constraint: Identifier
+    bias_constraint: Identifier
+    seed: int | None
 
 
 class MultiHeadAttention(Layer, one_tensor=True):
@@ -77,7 +92,7 @@ class MultiHeadAttention(Layer, one_tensor=True):
         kernel_constraint: Identifier = None,
         bias_constraint: Identifier = None,
         seed: int | None = None,
-        **options: Any,
+        **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
         self.num_heads, self.key_dim = positive(num_heads, "num_heads", self), positive(key_dim, "key_dim", self)
@@ -88,14 +103,14 @@ class MultiHeadAttention(Layer, one_tensor=True):
         self._settle("kernel", kernel_initializer, kernel_regularizer, kernel_constraint)
         self._settle("bias", bias_initializer, bias_regularizer, bias_constraint)
 
-    def __call__(self, *args: Any, **options: Any) -> Any:
+    def __call__(self, *args: object, **options: Any) -> Any:
         """The result of ``call``; query, value and key may be given by name."""
         inputs = [*args, *(options.pop(name, None) for name in ("query", "value", "key")[len(args) :])]
         while inputs and inputs[-1] is None:
             inputs.pop()
         return super().__call__(*inputs, **options)
 
-    def _build(self, inputs: Any) -> None:
+    def _build(self, inputs: Sequence[Any]) -> None:
         for x in inputs[:3]:
             if x is not None and x.ndim != 3:
                 raise ShapeError(self.name, f"an input is {x.type}; it must be [batch, steps, features].")
@@ -103,7 +118,7 @@ class MultiHeadAttention(Layer, one_tensor=True):
             raise ArgumentError(self.name, "the layer takes query and value, and key if that is another one.")
         super()._build([[inputs[0], inputs[1], inputs[2] if len(inputs) > 2 and inputs[2] is not None else inputs[1]]])
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Sequence[tuple[Any, ...]]) -> None:
         query, value, key = (last_extent(self, shape) for shape in input_shape)
         heads = self.num_heads
         self.query_kernel, self.query_bias = self._projection((query, heads, self.key_dim))
@@ -124,12 +139,12 @@ class MultiHeadAttention(Layer, one_tensor=True):
     def call(
         self,
         query: Tensor,
-        value: Any,
-        key: Any = None,
-        query_mask: Any = None,
-        value_mask: Any = None,
-        key_mask: Any = None,
-        attention_mask: Any = None,
+        value: Tensor,
+        key: Tensor | None = None,
+        query_mask: Tensor | None = None,
+        value_mask: Tensor | None = None,
+        key_mask: Tensor | None = None,
+        attention_mask: Tensor | None = None,
         return_attention_scores: bool = False,
         training: bool | None = None,
         use_causal_mask: bool = False,
@@ -194,7 +209,7 @@ class MultiHeadAttention(Layer, one_tensor=True):
         """What the heads took, ``[batch, heads, steps, numbers]``, as it goes on."""
         return taken
 
-    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+    def compute_mask(self, inputs: object, mask: Sequence[Tensor | None] | None = None) -> Any:
         """The mask of the result: that of the query.
 
         Args:
@@ -243,7 +258,7 @@ class GroupQueryAttention(MultiHeadAttention, one_tensor=True):
         sliding_window: int | None = None,
         *,
         use_gate: bool = False,
-        **options: Any,
+        **options: Unpack[ProjectionOptions],
     ) -> None:
         super().__init__(num_query_heads, head_dim, dropout=dropout, use_bias=use_bias, **options)
         self.num_key_value_heads = positive(num_key_value_heads, "num_key_value_heads", self)
@@ -254,7 +269,7 @@ class GroupQueryAttention(MultiHeadAttention, one_tensor=True):
         self.sliding_window = None if sliding_window is None else positive(sliding_window, "sliding_window", self)
         self.use_gate = bool(use_gate)
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: Sequence[tuple[Any, ...]]) -> None:
         query, value, key = (last_extent(self, shape) for shape in input_shape)
         heads, shared, numbers = self.num_heads, self.num_key_value_heads, self.key_dim
         self.query_kernel, self.query_bias = self._projection((query, heads, numbers))
@@ -274,7 +289,7 @@ class GroupQueryAttention(MultiHeadAttention, one_tensor=True):
         apart = subtract(expand_dims(arange(steps), axis=1), expand_dims(arange(others), axis=0))
         return [less(abs(apart), self.sliding_window)]
 
-    def _gated(self, taken: Any, query: Any) -> Any:
+    def _gated(self, taken: Tensor, query: Tensor) -> Any:
         return taken * sigmoid(_heads(query, self.gate_kernel, self.gate_bias)) if self.use_gate else taken
 
     def get_config(self) -> dict[str, Any]:

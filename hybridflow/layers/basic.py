@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 import math
 import operator
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Unpack
 
 from hybridflow.array import random
 from hybridflow.array.creation import zeros_like
@@ -18,7 +18,7 @@ from hybridflow.core.type_aliases import Identifier
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 from hybridflow.layers.activation_functions import activation as activation_of
-from hybridflow.layers.layer import Layer, check_last_extent, last_extent
+from hybridflow.layers.layer import Layer, LayerOptions, SharedOptions, check_last_extent, last_extent
 from hybridflow.layers.window_arguments import format_of
 from hybridflow.nn.functional import dropout
 from hybridflow.quantize.quantized_weight import contract
@@ -69,7 +69,7 @@ class Dense(Layer, one_tensor=True):
         activity_regularizer: Identifier = None,
         kernel_constraint: Identifier = None,
         bias_constraint: Identifier = None,
-        **options: Any,
+        **options: Unpack[SharedOptions],
     ) -> None:
         super().__init__(activity_regularizer=activity_regularizer, **options)
         self.units = positive(units, "units", self)
@@ -77,7 +77,7 @@ class Dense(Layer, one_tensor=True):
         self._settle("kernel", kernel_initializer, kernel_regularizer, kernel_constraint)
         self._settle("bias", bias_initializer, bias_regularizer, bias_constraint)
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: tuple[Any, ...]) -> None:
         self.kernel = self._weight("kernel", (last_extent(self, input_shape), self.units))
         self.bias = self._weight("bias", (self.units,)) if self.use_bias else None
 
@@ -129,7 +129,7 @@ class Identity(Layer):
 
     supports_masking = True
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         """The inputs as they are.
 
         Args:
@@ -159,7 +159,12 @@ class Lambda(Layer):
     """
 
     def __init__(
-        self, function: Any, output_shape: Any = None, mask: Any = None, arguments: Any = None, **options: Any
+        self,
+        function: Callable[..., Any],
+        output_shape: object = None,
+        mask: Tensor | Callable[..., Any] | None = None,
+        arguments: Mapping[str, Any] | None = None,
+        **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
         if not callable(function):
@@ -168,7 +173,7 @@ class Lambda(Layer):
         self.arguments = dict(arguments or {})
         self._taken = {"mask", "training"}.intersection(inspect.signature(function).parameters)
 
-    def call(self, inputs: Any, mask: Any = None, training: bool | None = None) -> Any:
+    def call(self, inputs: object, mask: Tensor | None = None, training: bool | None = None) -> Any:
         """What the function makes of the inputs.
 
         Args:
@@ -186,7 +191,7 @@ class Lambda(Layer):
             more["training"] = training
         return self.function(inputs, **more)
 
-    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+    def compute_mask(self, inputs: object, mask: Tensor | None = None) -> Any:
         return self.mask(inputs, mask) if callable(self.mask) else self.mask
 
     def get_config(self) -> dict[str, Any]:
@@ -247,7 +252,7 @@ class Flatten(Layer, one_tensor=True):
     (2, 12)
     """
 
-    def __init__(self, data_format: str | None = None, **options: Any) -> None:
+    def __init__(self, data_format: str | None = None, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.data_format = format_of(data_format, self)
 
@@ -278,7 +283,7 @@ class Reshape(Layer, one_tensor=True):
     (5, 2, 3)
     """
 
-    def __init__(self, target_shape: Sequence[int], **options: Any) -> None:
+    def __init__(self, target_shape: Sequence[int], **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.target_shape = tuple(target_shape)
 
@@ -310,7 +315,7 @@ class Permute(Layer, one_tensor=True):
     (5, 3, 2)
     """
 
-    def __init__(self, dims: Sequence[int], **options: Any) -> None:
+    def __init__(self, dims: Sequence[int], **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.dims = tuple(dims)
         if sorted(self.dims) != list(range(1, len(self.dims) + 1)):
@@ -339,7 +344,7 @@ class RepeatVector(Layer, one_tensor=True):
     (5, 3, 2)
     """
 
-    def __init__(self, n: int, **options: Any) -> None:
+    def __init__(self, n: int, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.n = positive(n, "n", self)
 
@@ -383,7 +388,11 @@ class Dropout(Layer, one_tensor=True):
     supports_masking = True
 
     def __init__(
-        self, rate: float, noise_shape: Sequence[int | None] | None = None, seed: int | None = None, **options: Any
+        self,
+        rate: float,
+        noise_shape: Sequence[int | None] | None = None,
+        seed: int | None = None,
+        **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
         if not 0 <= rate <= 1:
@@ -392,7 +401,7 @@ class Dropout(Layer, one_tensor=True):
         self.noise_shape = None if noise_shape is None else tuple(noise_shape)
         self.generator = None if seed is None else random.Generator(seed)
 
-    def call(self, inputs: Any, training: bool | None = None) -> Any:
+    def call(self, inputs: Tensor, training: bool | None = None) -> Any:
         """While training the inputs with some elements set to 0, the others scaled up; else the inputs as they are.
 
         Args:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from hybridflow import initializers
 from hybridflow.array import random
 from hybridflow.array.creation import ones, zeros
 from hybridflow.array.shapes import concat, split
+from hybridflow.compiler.ir.extents import Dim
+from hybridflow.core.tensor import Tensor
 from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError
 from hybridflow.layers.activation_functions import activation as activation_of
 from hybridflow.layers.basic import positive
-from hybridflow.layers.layer import Layer, as_layer, check_last_extent, check_rate, last_extent
+from hybridflow.layers.layer import Layer, LayerOptions, as_layer, check_last_extent, check_rate, last_extent
 from hybridflow.nn.functional import dropout as dropped
 from hybridflow.quantize.quantized_weight import contract
 
@@ -53,7 +55,7 @@ class Cell(Layer, one_tensor=True):
         dropout: float = 0.0,
         recurrent_dropout: float = 0.0,
         seed: int | None = None,
-        **options: Any,
+        **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
         self.units = positive(units, "units", self)
@@ -76,7 +78,7 @@ class Cell(Layer, one_tensor=True):
         """The extent of the output."""
         return self.units
 
-    def get_initial_state(self, batch_size: Any = None) -> list[Any]:
+    def get_initial_state(self, batch_size: int | Dim | None = None) -> list[Any]:
         """The states that a cell begins with: zeros.
 
         Args:
@@ -87,7 +89,7 @@ class Cell(Layer, one_tensor=True):
         """
         return zero_states(self, batch_size)
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: tuple[Any, ...]) -> None:
         self.kernel = self._weight("kernel", (last_extent(self, input_shape), self._gates * self.units))
         self.recurrent_kernel = self._weight("recurrent", (self.units, self._gates * self.units))
         self.bias = self._bias() if self.use_bias else None
@@ -98,7 +100,7 @@ class Cell(Layer, one_tensor=True):
     def _bias(self) -> Variable:
         return self._weight("bias", (self._gates * self.units,))
 
-    def call(self, inputs: Any, states: Any, training: bool | None = None) -> tuple[Any, list[Any]]:
+    def call(self, inputs: Tensor, states: Sequence[Tensor], training: bool | None = None) -> tuple[Any, list[Any]]:
         """One step: the output, and the states after it.
 
         Args:
@@ -131,7 +133,7 @@ class Cell(Layer, one_tensor=True):
             check_last_extent(self, inputs, self.kernel.shape[0])
             return self._projected(inputs if of_inputs is None else inputs * of_inputs)
 
-        def step(projected: Any, states: Sequence[Any]) -> tuple[Any, list[Any]]:
+        def step(projected: Tensor, states: Sequence[Any]) -> tuple[Any, list[Any]]:
             seen = states[0] if of_states is None else states[0] * of_states
             return self._step(projected, seen, states)
 
@@ -360,7 +362,7 @@ class StackedRNNCells(Layer, one_tensor=True):
         """The extent of the last cell's output."""
         return output_size(self.cells[-1])
 
-    def get_initial_state(self, batch_size: Any = None) -> list[Any]:
+    def get_initial_state(self, batch_size: int | Dim | None = None) -> list[Any]:
         """The states that the cells begin with.
 
         Args:
@@ -371,12 +373,12 @@ class StackedRNNCells(Layer, one_tensor=True):
         """
         return [initial_state(cell, batch_size, self.compute_dtype) for cell in self.cells]
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: tuple[Any, ...]) -> None:
         for cell in self.cells:
             build_cell(cell, input_shape)
             input_shape = (*input_shape[:-1], output_size(cell))
 
-    def call(self, inputs: Any, states: Any, training: bool | None = None) -> tuple[Any, list[Any]]:
+    def call(self, inputs: Tensor, states: Sequence[Tensor], training: bool | None = None) -> tuple[Any, list[Any]]:
         """One step: the output of the last cell, and the states of all after it.
 
         Args:
@@ -403,7 +405,7 @@ class StackedRNNCells(Layer, one_tensor=True):
         """
         parts = [prepared(cell, batch, training) for cell in self.cells]
 
-        def step(x: Any, states: Any) -> tuple[Any, list[Any]]:
+        def step(x: Tensor, states: Sequence[Tensor]) -> tuple[Any, list[Any]]:
             after = []
             for number, ((project, own_step), cell_states) in enumerate(zip(parts, states)):
                 x, new = own_step(project(x) if number else x, cell_states)
@@ -434,7 +436,7 @@ def build_cell(cell: object, shape: object) -> None:
         cell.built = True
 
 
-def prepared(cell: Any, batch: Any, training: bool | None) -> tuple[Project, Step]:
+def prepared(cell: Layer, batch: Any, training: bool | None) -> tuple[Project, Step]:
     """As ``Cell.prepared``, of any cell."""
     if hasattr(cell, "prepared"):
         result: tuple[Project, Step] = cell.prepared(batch, training)

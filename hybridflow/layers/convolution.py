@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 from hybridflow.array.shapes import reshape
 from hybridflow.core.tensor import Tensor
@@ -11,6 +11,7 @@ from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.layers.activation_functions import activation as activation_of
 from hybridflow.layers.basic import positive
+from hybridflow.layers.layer import LayerOptions, SharedOptions
 from hybridflow.layers.window_arguments import WindowLayer
 from hybridflow.nn.convolution import convolved, depthwise, transposed
 from hybridflow.quantize.quantized_weight import convolve
@@ -33,7 +34,7 @@ class _Convolution(WindowLayer):
         use_bias: bool,
         _bias: tuple[Any, Any, Any],
         _paddings: tuple[str, ...] = (),
-        **options: object,
+        **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(data_format, **options)
         self.kernel_size, self.strides = self._each(kernel_size, "kernel_size"), self._each(strides, "strides")
@@ -94,7 +95,7 @@ class _Filters(_Convolution, one_tensor=True):
         activity_regularizer: Identifier = None,
         kernel_constraint: Identifier = None,
         bias_constraint: Identifier = None,
-        **options: object,
+        **options: Unpack[SharedOptions],
     ) -> None:
         bias = bias_initializer, bias_regularizer, bias_constraint
         super().__init__(
@@ -110,7 +111,7 @@ class _Filters(_Convolution, one_tensor=True):
     def _quantized_axes(self) -> dict[str, tuple[int, ...]]:
         return {"kernel": (-1,)}
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: tuple[Any, ...]) -> None:
         channels = self._channels(input_shape)
         if channels % self.groups:
             raise ShapeError(self.name, f"{channels} channels cannot be divided by {self.groups} groups.")
@@ -244,7 +245,7 @@ class _Transposed(_Convolution, one_tensor=True):
         activity_regularizer: Identifier = None,
         kernel_constraint: Identifier = None,
         bias_constraint: Identifier = None,
-        **options: Any,
+        **options: Unpack[SharedOptions],
     ) -> None:
         bias = bias_initializer, bias_regularizer, bias_constraint
         super().__init__(
@@ -263,7 +264,7 @@ class _Transposed(_Convolution, one_tensor=True):
     def _quantized_axes(self) -> dict[str, tuple[int, ...]]:
         return {"kernel": (-2,)}
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: tuple[Any, ...]) -> None:
         self.kernel = self._weight("kernel", (*self.kernel_size, self.filters, self._channels(input_shape)))
         self._build_bias(self.filters)
 
@@ -415,7 +416,7 @@ class _Depthwise(_Convolution, one_tensor=True):
         activity_regularizer: Identifier = None,
         depthwise_constraint: Identifier = None,
         bias_constraint: Identifier = None,
-        **options: Any,
+        **options: Unpack[SharedOptions],
     ) -> None:
         bias = bias_initializer, bias_regularizer, bias_constraint
         super().__init__(
@@ -429,7 +430,7 @@ class _Depthwise(_Convolution, one_tensor=True):
     def _quantized_axes(self) -> dict[str, tuple[int, ...]]:
         return {"kernel": (-2, -1)}
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: tuple[Any, ...]) -> None:
         channels = self._channels(input_shape)
         self.kernel = self._weight("depthwise", (*self.kernel_size, channels, self.depth_multiplier))
         self._build_bias(channels * self.depth_multiplier)
@@ -535,7 +536,7 @@ class _Separable(_Convolution, one_tensor=True):
         depthwise_constraint: Identifier = None,
         pointwise_constraint: Identifier = None,
         bias_constraint: Identifier = None,
-        **options: object,
+        **options: Unpack[SharedOptions],
     ) -> None:
         bias = bias_initializer, bias_regularizer, bias_constraint
         super().__init__(
@@ -551,7 +552,7 @@ class _Separable(_Convolution, one_tensor=True):
     def _quantized_axes(self) -> dict[str, tuple[int, ...]]:
         return {"depthwise_kernel": (-2, -1), "pointwise_kernel": (-1,)}
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: tuple[Any, ...]) -> None:
         channels, ones = self._channels(input_shape), (1,) * self._places
         seen = channels * self.depth_multiplier
         self.depthwise_kernel = self._weight("depthwise", (*self.kernel_size, channels, self.depth_multiplier))

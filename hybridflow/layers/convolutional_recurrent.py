@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from hybridflow import initializers
 from hybridflow.array import random
 from hybridflow.array.creation import zeros
 from hybridflow.array.shapes import concat, reshape, split
+from hybridflow.compiler.ir.extents import Dim
+from hybridflow.core.tensor import Tensor
 from hybridflow.core.type_aliases import DTypeLike, Identifier, PerAxis
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ShapeError
 from hybridflow.layers.activation_functions import activation as activation_of, name_of_activation
 from hybridflow.layers.basic import positive
 from hybridflow.layers.cells import Project, Step, dropout_mask
-from hybridflow.layers.layer import Layer, check_rate
+from hybridflow.layers.layer import Layer, LayerOptions, check_rate
 from hybridflow.layers.recurrent import REMEMBERING, RNN, split_arguments
 from hybridflow.layers.window_arguments import WindowLayer
 from hybridflow.nn.convolution import convolved
@@ -60,7 +62,7 @@ class ConvLSTMCell(WindowLayer, one_tensor=True):
         dropout: float = 0.0,
         recurrent_dropout: float = 0.0,
         seed: int | None = None,
-        **options: object,
+        **options: Unpack[LayerOptions],
     ) -> None:
         self._places = places
         super().__init__(data_format, **options)
@@ -78,7 +80,7 @@ class ConvLSTMCell(WindowLayer, one_tensor=True):
         self.dropout, self.recurrent_dropout, self.seed = float(dropout), float(recurrent_dropout), seed
         self.generator = None if seed is None else random.Generator(seed)
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: tuple[Any, ...]) -> None:
         if len(input_shape) != self._places + 2 or None in input_shape[1:]:
             raise ShapeError(
                 self.name, f"a step has the shape {input_shape}; it must have {self._places + 2} axes of known extents."
@@ -118,17 +120,17 @@ class ConvLSTMCell(WindowLayer, one_tensor=True):
         """States of zeros."""
         return [zeros((batch_size, *self._out_shape), dtype=self.compute_dtype) for _ in range(2)]
 
-    def call(self, inputs: Any, states: Any, training: bool | None = None) -> tuple[Any, list[Any]]:
+    def call(self, inputs: Tensor, states: Sequence[Tensor], training: bool | None = None) -> tuple[Any, list[Any]]:
         """The output, and the states after it."""
         project, step = self.prepared(inputs.shape[0], training)
         return step(project(inputs), states)
 
-    def prepared(self, batch: Any, training: bool | None) -> tuple[Project, Step]:
+    def prepared(self, batch: int | Dim, training: bool | None) -> tuple[Project, Step]:
         """What is done to inputs, of one step or of all at once, and what then is done at each."""
         of_inputs = dropout_mask(self, self.dropout, (batch, *self._input_shape), training)
         of_states = dropout_mask(self, self.recurrent_dropout, (batch, *self._out_shape), training)
 
-        def project(inputs: Any) -> Any:
+        def project(inputs: Tensor) -> Any:
             seen = inputs if of_inputs is None else inputs * of_inputs
             lead = seen.shape[: seen.ndim - len(self._input_shape)]
             together = reshape(seen, (-1, *seen.shape[len(lead) :]))
@@ -136,7 +138,7 @@ class ConvLSTMCell(WindowLayer, one_tensor=True):
             out = self._with_bias(convolved(self.name, together, self.kernel, *geometry, self._places))
             return reshape(out, (*lead, *out.shape[1:]))
 
-        def step(projected: Any, states: Any) -> tuple[Any, list[Any]]:
+        def step(projected: Tensor, states: Sequence[Tensor]) -> tuple[Any, list[Any]]:
             before, memory = states
             seen = before if of_states is None else before * of_states
             product = convolved(self.name, seen, self.recurrent_kernel, 1, "same", self.data_format, 1, self._places)
@@ -170,13 +172,13 @@ class _ConvLSTM(RNN, one_tensor=True):
 
     _places: int
 
-    def __init__(self, filters: int, kernel_size: PerAxis, *arguments: Any, **options: Any) -> None:
+    def __init__(self, filters: int, kernel_size: PerAxis, *arguments: object, **options: Any) -> None:
         order = "strides", "padding", "data_format", "dilation_rate", *REMEMBERING
         of_cell, layer_options = split_arguments(type(self).__name__, order, arguments, options)
         kind: Any = ConvLSTMCell
         super().__init__(kind(self._places, filters, kernel_size, **of_cell), **layer_options)
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: tuple[Any, ...]) -> None:
         if len(input_shape) != self._places + 3:
             raise ShapeError(
                 self.name, f"the input has the shape {input_shape}; it must be [batch, steps] and what a step has."

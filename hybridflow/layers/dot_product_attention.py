@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from hybridflow.array import random
 from hybridflow.array.creation import ones, tril
@@ -11,9 +11,10 @@ from hybridflow.array.elementwise import logical_and, tanh, where
 from hybridflow.array.reductions import sum
 from hybridflow.array.shapes import expand_dims, matrix_transpose
 from hybridflow.compiler.ir import dtypes
+from hybridflow.core.tensor import Tensor
 from hybridflow.eager.operands import cast
 from hybridflow.errors import ArgumentError, ShapeError
-from hybridflow.layers.layer import Layer, check_rate, last_extent
+from hybridflow.layers.layer import Layer, LayerOptions, check_rate, last_extent
 from hybridflow.nn.functional import dropout, softmax
 
 
@@ -23,7 +24,7 @@ class _Attention(Layer):
     supports_masking = True
     scale: Any = None
 
-    def __init__(self, use_scale: bool, dropout: float, seed: int | None, **options: Any) -> None:
+    def __init__(self, use_scale: bool, dropout: float, seed: int | None, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         check_rate(self, "dropout", dropout)
         self.use_scale, self.dropout, self.seed = bool(use_scale), float(dropout), seed
@@ -41,7 +42,7 @@ class _Attention(Layer):
         self._check(inputs[0])
         super()._build(inputs)
 
-    def scores(self, query: Any, key: Any) -> Any:
+    def scores(self, query: Tensor, key: Tensor) -> Any:
         """How well keys fit queries.
 
         Args:
@@ -55,8 +56,8 @@ class _Attention(Layer):
 
     def call(
         self,
-        inputs: Any,
-        mask: Any = None,
+        inputs: Tensor,
+        mask: Tensor | None = None,
         training: bool | None = None,
         return_attention_scores: bool = False,
         use_causal_mask: bool = False,
@@ -93,7 +94,7 @@ class _Attention(Layer):
             result = result * cast(expand_dims(of_query, axis=-1), result.dtype)
         return (result, shares) if return_attention_scores else result
 
-    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+    def compute_mask(self, inputs: object, mask: Sequence[Tensor | None] | None = None) -> Any:
         """The mask of the result: that of the queries.
 
         Args:
@@ -134,18 +135,18 @@ class Attention(_Attention):
         score_mode: str = "dot",
         dropout: float = 0.0,
         seed: int | None = None,
-        **options: object,
+        **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(use_scale, dropout, seed, **options)
         if score_mode not in ("dot", "concat"):
             raise ArgumentError(self.name, f"score_mode is {score_mode!r}; it must be 'dot' or 'concat'.")
         self.score_mode = score_mode
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: tuple[Any, ...]) -> None:
         self.scale = self.add_weight((), "ones") if self.use_scale else None
         self.concat_score_weight = self.add_weight((), "ones") if self.score_mode == "concat" else None
 
-    def scores(self, query: Any, key: Any) -> Any:
+    def scores(self, query: Tensor, key: Tensor) -> Any:
         if self.score_mode == "dot":
             scores = query @ matrix_transpose(key)
             return scores if self.scale is None else scores * self.scale
@@ -170,14 +171,14 @@ class AdditiveAttention(_Attention):
     """
 
     def __init__(
-        self, use_scale: bool = True, dropout: float = 0.0, seed: int | None = None, **options: object
+        self, use_scale: bool = True, dropout: float = 0.0, seed: int | None = None, **options: Unpack[LayerOptions]
     ) -> None:
         super().__init__(use_scale, dropout, seed, **options)
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: tuple[Any, ...]) -> None:
         extent = last_extent(self, input_shape[0])
         self.scale = self.add_weight((extent,), "glorot_uniform") if self.use_scale else None
 
-    def scores(self, query: Any, key: Any) -> Any:
+    def scores(self, query: Tensor, key: Tensor) -> Any:
         hidden = tanh(query[:, :, None] + key[:, None])
         return sum(hidden if self.scale is None else self.scale * hidden, axis=-1)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.type_aliases import Identifier
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.layers.activation_functions import activation as activation_of
-from hybridflow.layers.layer import Layer
+from hybridflow.layers.layer import Layer, LayerOptions
 from hybridflow.quantize.quantized_weight import contract
 
 
@@ -54,7 +54,7 @@ class EinsumDense(Layer, one_tensor=True):
         bias_regularizer: Identifier = None,
         kernel_constraint: Identifier = None,
         bias_constraint: Identifier = None,
-        **options: Any,
+        **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
         self.equation, self.bias_axes = equation.replace(" ", ""), bias_axes
@@ -72,7 +72,7 @@ class EinsumDense(Layer, one_tensor=True):
     def _quantized_axes(self) -> dict[str, tuple[int, ...]]:
         return {"kernel": tuple(axis for axis, letter in enumerate(self._parts[1]) if letter in self._parts[2])}
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: tuple[Any, ...]) -> None:
         inputs, kernel, outputs = self._parts
         extents = self._extents(inputs, input_shape)
         letters = outputs.replace("...", "")

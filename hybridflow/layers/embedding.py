@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 from hybridflow.array.creation import asarray
 from hybridflow.array.elementwise import astype, not_equal, where
@@ -14,7 +14,7 @@ from hybridflow.core.type_aliases import ArrayLike, DTypeLike, Identifier
 from hybridflow.core.variable import Variable
 from hybridflow.errors import DTypeError, ShapeError
 from hybridflow.layers.basic import positive
-from hybridflow.layers.layer import Layer
+from hybridflow.layers.layer import Layer, LayerOptions
 from hybridflow.quantize.quantized_weight import rows_of
 
 
@@ -71,7 +71,7 @@ class Embedding(Layer, one_tensor=True):
     def _quantized_axes(self) -> dict[str, tuple[int, ...]]:
         return {"embeddings": (0,)}
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: tuple[Any, ...]) -> None:
         first = {} if self._first is None else {"initializer": self._start}
         self.embeddings = self._weight("embeddings", (self.input_dim, self.output_dim), autocast=False, **first)
 
@@ -81,7 +81,7 @@ class Embedding(Layer, one_tensor=True):
             raise ShapeError(self.name, f"the weights are {self._first.type}; they must have the shape {shape}.")
         return self._first
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         """The rows of the table at the inputs.
 
         Args:
@@ -120,11 +120,11 @@ class Masking(Layer, one_tensor=True):
     [[ True False]]
     """
 
-    def __init__(self, mask_value: float = 0.0, **options: Any) -> None:
+    def __init__(self, mask_value: float = 0.0, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.mask_value = mask_value
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         """The inputs, with zeros in steps that are masked.
 
         Args:
@@ -138,7 +138,7 @@ class Masking(Layer, one_tensor=True):
         """
         return where(expand_dims(self.compute_mask(inputs), axis=-1), inputs, 0)
 
-    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+    def compute_mask(self, inputs: Any, mask: Tensor | None = None) -> Any:
         if not inputs.ndim:
             raise ShapeError(self.name, f"the input is {inputs.type}; it must have an axis of features.")
         return any_of(not_equal(inputs, self.mask_value), axis=-1)

@@ -6,7 +6,7 @@ import copy
 import itertools
 import operator
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError, entered
 from hybridflow.layers.dtype_policy import as_policy
 from hybridflow.layers.keras_tensor import Call, Symbol, first_symbol
-from hybridflow.layers.layer import Layer, shape_of
+from hybridflow.layers.layer import Layer, LayerOptions, shape_of
 from hybridflow.tracing.trace import Trace
 
 
@@ -60,7 +60,12 @@ class Operation(Layer):
     operand that is no symbol, on the left if ``reflected``; ``key`` an index."""
 
     def __init__(
-        self, operation: str, other: Any = None, reflected: bool = False, key: Any = None, **options: Any
+        self,
+        operation: str,
+        other: object = None,
+        reflected: bool = False,
+        key: Any = None,
+        **options: Unpack[LayerOptions],
     ) -> None:
         self.operation, self.other, self.reflected, self.key = operation, other, reflected, key
         super().__init__(**options)
@@ -71,7 +76,7 @@ class Operation(Layer):
     def _converted(self, value: object) -> Any:
         return value
 
-    def call(self, x: Any, y: Any = None) -> Any:
+    def call(self, x: Tensor, y: Any = None) -> Any:
         function = getattr(operator, self.operation)
         if self.operation == "getitem":
             return x[self.key]
@@ -133,7 +138,7 @@ class InputLayer(Layer):
         call.structure = pytree.flatten(call.outputs[0])[1]
         self._calls = [call]
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         """The inputs as they are.
 
         Args:

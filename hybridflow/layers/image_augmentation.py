@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Unpack
 
 from hybridflow.array import random
 from hybridflow.array.creation import arange
@@ -14,7 +14,7 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.layers.basic import positive
-from hybridflow.layers.layer import Layer
+from hybridflow.layers.layer import Layer, LayerOptions
 from hybridflow.nn.image_resize import SAMPLERS, resized
 
 
@@ -53,7 +53,7 @@ class Resizing(Layer, one_tensor=True):
         width: int,
         interpolation: str = "bilinear",
         crop_to_aspect_ratio: bool = False,
-        **options: Any,
+        **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
         self.height, self.width = positive(height, "height", self), positive(width, "width", self)
@@ -90,7 +90,7 @@ class CenterCrop(Layer, one_tensor=True):
     [[3.0, 4.0]]
     """
 
-    def __init__(self, height: int, width: int, **options: Any) -> None:
+    def __init__(self, height: int, width: int, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.height, self.width = positive(height, "height", self), positive(width, "width", self)
 
@@ -130,7 +130,7 @@ class RandomCrop(Layer, one_tensor=True):
     (5, 2, 3, 1)
     """
 
-    def __init__(self, height: int, width: int, seed: int | None = None, **options: Any) -> None:
+    def __init__(self, height: int, width: int, seed: int | None = None, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.height, self.width = positive(height, "height", self), positive(width, "width", self)
         self.seed = seed
@@ -185,7 +185,7 @@ class _Moved(Layer, one_tensor=True):
         interpolation: str = "bilinear",
         seed: int | None = None,
         fill_value: float = 0.0,
-        **options: Any,
+        **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
         self.fill_mode = _one_of(self, "fill_mode", fill_mode, ("reflect", "nearest", "constant"))
@@ -211,7 +211,7 @@ class _Moved(Layer, one_tensor=True):
             return x
         return squeeze(self._sampled(expand_dims(x, axis=0)), axis=0) if x.ndim == 3 else self._sampled(x)
 
-    def _sampled(self, x: Any) -> Any:
+    def _sampled(self, x: Tensor) -> Any:
         rows, columns = x.shape[-3], x.shape[-2]
         y = reshape(arange(rows, dtype=dtypes.float32), (1, rows, 1))
         z = reshape(arange(columns, dtype=dtypes.float32), (1, 1, columns))
@@ -225,7 +225,7 @@ class _Moved(Layer, one_tensor=True):
         lower = self._at(x, top + 1, left) * (1 - right) + self._at(x, top + 1, left + 1) * right
         return upper * (1 - down) + lower * down
 
-    def _at(self, x: Tensor, y: Any, z: Any) -> Any:
+    def _at(self, x: Tensor, y: Tensor, z: Tensor) -> Any:
         """The elements at whole places."""
         rows, columns = x.shape[-3], x.shape[-2]
         each = reshape(arange(x.shape[0]), (x.shape[0], 1, 1))
@@ -235,7 +235,7 @@ class _Moved(Layer, one_tensor=True):
         there = logical_and(logical_and(y >= 0, y < rows), logical_and(z >= 0, z < columns))
         return where(expand_dims(there, axis=-1), result, self.fill_value)
 
-    def places(self, y: Any, z: Any, x: Any) -> tuple[Any, Any]:
+    def places(self, y: Tensor, z: Tensor, x: Tensor) -> tuple[Any, Any]:
         """For subclasses: where the pixels of the result come from, counted from the middle of the picture.
 
         Args:
@@ -264,7 +264,7 @@ class _Moved(Layer, one_tensor=True):
         return float(low), float(high)
 
 
-def _inside(place: Any, extent: int, fill_mode: str) -> Any:
+def _inside(place: Tensor, extent: int, fill_mode: str) -> Any:
     if fill_mode == "reflect":
         turned = remainder(place + 0.5, 2.0 * extent)
         place = where(turned > extent, 2.0 * extent - turned, turned) - 0.5
@@ -291,7 +291,7 @@ class RandomRotation(_Moved):
         super().__init__(*args, **options)
         self.factor = self._factor("factor", factor)
 
-    def places(self, y: Any, z: Any, x: Any) -> tuple[Any, Any]:
+    def places(self, y: Tensor, z: Tensor, x: Tensor) -> tuple[Any, Any]:
         angle = self._drawn(x, self.factor) * (2 * math.pi)
         return sin(angle) * z + cos(angle) * y, cos(angle) * z - sin(angle) * y
 
@@ -321,7 +321,7 @@ class RandomTranslation(_ByBoth):
     [[0.0, 0.0], [1.0, 1.0]]
     """
 
-    def places(self, y: Any, z: Any, x: Any) -> tuple[Any, Any]:
+    def places(self, y: Tensor, z: Tensor, x: Tensor) -> tuple[Any, Any]:
         down, right = self._drawn(x, self.height_factor), self._drawn(x, self.width_factor or self.height_factor)
         return y - down * x.shape[-3], z - right * x.shape[-2]
 
@@ -344,7 +344,7 @@ class RandomZoom(_ByBoth):
     def __init__(self, height_factor: object, width_factor: object = None, *args: object, **options: object) -> None:
         super().__init__(height_factor, width_factor, *args, **options)
 
-    def places(self, y: Any, z: Any, x: Any) -> tuple[Any, Any]:
+    def places(self, y: Tensor, z: Tensor, x: Tensor) -> tuple[Any, Any]:
         rows = self._drawn(x, self.height_factor)
         columns = rows if self.width_factor is None else self._drawn(x, self.width_factor)
         return y * (1 + rows), z * (1 + columns)

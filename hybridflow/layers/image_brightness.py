@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 from hybridflow.array import random
 from hybridflow.array.elementwise import astype, clip
 from hybridflow.array.reductions import mean
 from hybridflow.core.tensor import Tensor
 from hybridflow.errors import ArgumentError, ShapeError
-from hybridflow.layers.layer import Layer
+from hybridflow.layers.layer import Layer, LayerOptions
 
 
 class _Light(Layer, one_tensor=True):
@@ -19,7 +19,11 @@ class _Light(Layer, one_tensor=True):
     _bounds: tuple[float, float]
 
     def __init__(
-        self, factor: object, value_range: tuple[float, float] = (0, 255), seed: int | None = None, **options: Any
+        self,
+        factor: object,
+        value_range: tuple[float, float] = (0, 255),
+        seed: int | None = None,
+        **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
         self.factor, self.seed = factor, seed
@@ -28,7 +32,7 @@ class _Light(Layer, one_tensor=True):
         self.value_range = tuple(value_range)
         self.generator = None if seed is None else random.Generator(seed)
 
-    def call(self, inputs: Any, training: bool | None = True) -> Any:
+    def call(self, inputs: Tensor, training: bool | None = True) -> Any:
         """While training pictures whose light is changed at random; else the pictures as they are.
 
         Args:
@@ -50,7 +54,7 @@ class _Light(Layer, one_tensor=True):
         drawn = source.uniform((x.shape[0], 1, 1, 1) if x.ndim == 4 else (1, 1, 1), *self._bounds)
         return clip(self._changed(x, astype(drawn, x.dtype)), *self.value_range)
 
-    def _changed(self, x: Tensor, drawn: Any) -> Any:
+    def _changed(self, x: Tensor, drawn: Tensor) -> Any:
         raise NotImplementedError
 
 
@@ -73,7 +77,11 @@ class RandomContrast(_Light, one_tensor=True):
     """
 
     def __init__(
-        self, factor: object, value_range: tuple[float, float] = (0, 255), seed: int | None = None, **options: object
+        self,
+        factor: object,
+        value_range: tuple[float, float] = (0, 255),
+        seed: int | None = None,
+        **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(factor, value_range, seed, **options)
         lower, upper = factor if isinstance(factor, (tuple, list)) else (factor, factor)
@@ -105,7 +113,11 @@ class RandomBrightness(_Light, one_tensor=True):
     """
 
     def __init__(
-        self, factor: Any, value_range: tuple[float, float] = (0, 255), seed: int | None = None, **options: object
+        self,
+        factor: Any,
+        value_range: tuple[float, float] = (0, 255),
+        seed: int | None = None,
+        **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(factor, value_range, seed, **options)
         lower, upper = sorted(factor) if isinstance(factor, (tuple, list)) else (-abs(factor), abs(factor))

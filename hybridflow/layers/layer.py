@@ -8,7 +8,7 @@ import itertools
 import reprlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -53,6 +53,23 @@ def _noting(build: Callable[..., Any]) -> Callable[..., Any]:
             self._note_built()
 
     return noted
+
+
+class SharedOptions(TypedDict, total=False):
+    """What all layers take by name, and pass on, but for the regularizer of results, which some take themselves."""
+
+    trainable: bool
+    name: str | None
+    dtype: DTypeLike | Policy | None
+    input_shape: Sequence[int | None] | None
+    input_dim: int | None
+    batch_input_shape: Sequence[int | None] | None
+
+
+class LayerOptions(SharedOptions, total=False):
+    """What all layers take by name, and pass on."""
+
+    activity_regularizer: Identifier
 
 
 class Layer(Module, Configured):
@@ -134,10 +151,10 @@ class Layer(Module, Configured):
         *,
         trainable: bool = True,
         name: str | None = None,
-        dtype: DTypeLike | None = None,
-        input_shape: Any = None,
+        dtype: DTypeLike | Policy | None = None,
+        input_shape: Sequence[int | None] | None = None,
         input_dim: int | None = None,
-        batch_input_shape: Any = None,
+        batch_input_shape: Sequence[int | None] | None = None,
         activity_regularizer: Identifier = None,
     ) -> None:
         self._trainable = bool(trainable)  # there are no layers in it yet

@@ -85,10 +85,20 @@ class IndexLookup(Layer):
     _kind: object = None  # the dtype of keys
 
     def __init__(
-        self, max_tokens: int | None, num_oov_indices: int, mask_token: object, oov_token: object, vocabulary: Any,
-        idf_weights: Any, invert: bool, output_mode: str, pad_to_max_tokens: bool, sparse: bool, salt: Any = None,
+        self,
+        max_tokens: int | None,
+        num_oov_indices: int,
+        mask_token: object,
+        oov_token: object,
+        vocabulary: object,
+        idf_weights: Any,
+        invert: bool,
+        output_mode: str,
+        pad_to_max_tokens: bool,
+        sparse: bool,
+        salt: Any = None,
         **options: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         options.pop("dtype", None)
         super().__init__(**options)
         if max_tokens is not None and max_tokens <= 1:
@@ -246,7 +256,7 @@ class IndexLookup(Layer):
             self.update_state(batch)
         self.finalize_state()
 
-    def update_state(self, data: Any) -> None:
+    def update_state(self, data: object) -> None:
         """Count the words of a batch.
 
         Args:

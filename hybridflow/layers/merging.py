@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from string import ascii_lowercase
-from typing import Any
+from typing import Any, Unpack
 
 from hybridflow.array.creation import ones
 from hybridflow.array.elementwise import add, divide, logical_or, maximum, minimum, multiply, subtract
@@ -15,7 +15,7 @@ from hybridflow.array.shapes import broadcast_to, concat, expand_dims
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
 from hybridflow.errors import ArgumentError, AxisError, ShapeError
-from hybridflow.layers.layer import Layer
+from hybridflow.layers.layer import Layer, LayerOptions
 from hybridflow.nn.functional import l2_normalize
 
 
@@ -34,7 +34,7 @@ class Merge(Layer):
             self._check_tensor(part, "the layer takes one list of tensors")
         return parts
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Sequence[Tensor]) -> Any:
         """One tensor of all inputs.
 
         Args:
@@ -65,7 +65,7 @@ class Merge(Layer):
         """
         raise NotImplementedError(f"{type(self).__name__} has to define merged(self, inputs)")
 
-    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+    def compute_mask(self, inputs: Sequence[Tensor], mask: Any = None) -> Any:
         """The mask of the result: where one of the inputs has something, if all have masks.
 
         Args:
@@ -243,14 +243,14 @@ class Concatenate(Merge):
      [1. 1. 1. 0.]]
     """
 
-    def __init__(self, axis: int = -1, **options: Any) -> None:
+    def __init__(self, axis: int = -1, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.axis = axis
 
     def merged(self, inputs: Sequence[Any]) -> Tensor:
         return concat(list(inputs), axis=self.axis)
 
-    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+    def compute_mask(self, inputs: Sequence[Any], mask: Any = None) -> Any:
         """The mask of the result: the masks of the inputs side by side, without the axis of features.
 
         Args:
@@ -284,7 +284,7 @@ class Dot(Merge):
     supports_masking = False
     _fewest, _most = 2, 2
 
-    def __init__(self, axes: int | Sequence[int], normalize: bool = False, **options: Any) -> None:
+    def __init__(self, axes: int | Sequence[int], normalize: bool = False, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.axes = axes if isinstance(axes, int) else tuple(axes)
         self.normalize = bool(normalize)
@@ -314,7 +314,7 @@ class Dot(Merge):
             raise AxisError(self.name, f"axis {axis} of {x.type} must be one behind the batch.")
         return axis % int(x.ndim)
 
-    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+    def compute_mask(self, inputs: Sequence[Tensor], mask: Sequence[Tensor | None] | None = None) -> Any:
         """The mask of the result, which has none.
 
         Args:

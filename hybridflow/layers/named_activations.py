@@ -22,13 +22,14 @@ from hybridflow.array.elementwise import (
 from hybridflow.array.reductions import cumulative_sum, sum
 from hybridflow.array.shapes import moveaxis, split
 from hybridflow.array.sorting import sort
+from hybridflow.core.tensor import Tensor
 from hybridflow.nn.functional import softplus
 
 if TYPE_CHECKING:
     from hybridflow.core.type_aliases import ArrayLike
 
 
-def celu(x: Any, alpha: float = 1.0) -> Any:
+def celu(x: Tensor, alpha: float = 1.0) -> Any:
     """``x`` where it is above 0, ``alpha * (exp(x / alpha) - 1)`` elsewhere."""
     return where(x > 0, x, alpha * expm1(minimum(x, 0) / alpha))
 
@@ -39,7 +40,7 @@ def glu(x: ArrayLike, axis: int = -1) -> Any:
     return first * sigmoid(second)
 
 
-def threshold(x: Any, threshold: float, default_value: float) -> Any:
+def threshold(x: Tensor, threshold: float, default_value: float) -> Any:
     """``x`` where it is above ``threshold``, ``default_value`` elsewhere."""
     return where(x > threshold, x, asarray(default_value, x.dtype))
 
@@ -56,12 +57,12 @@ def sparsemax(x: ArrayLike, axis: int = -1) -> Any:
     return moveaxis(maximum(logits - limit, 0), -1, axis)
 
 
-def squareplus(x: Any, b: float = 4) -> Any:
+def squareplus(x: Tensor, b: float = 4) -> Any:
     """``(x + sqrt(x**2 + b)) / 2``."""
     return (x + sqrt(x * x + b)) / 2
 
 
-def sparse_plus(x: Any) -> Any:
+def sparse_plus(x: Tensor) -> Any:
     """0 up to -1, ``x`` from 1 on, a parabola between."""
     return where(x <= -1, 0.0, where(x < 1, 0.25 * square(x + 1), x))
 
@@ -76,7 +77,7 @@ def hard_tanh(x: ArrayLike) -> Any:
     return clip(x, -1.0, 1.0)
 
 
-def sparse_sigmoid(x: Any) -> Any:
+def sparse_sigmoid(x: Tensor) -> Any:
     """``(x + 1) / 2`` from 0 to 1."""
     return clip(0.5 * (x + 1), 0.0, 1.0)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from hybridflow.array.elementwise import rsqrt, square, where
 from hybridflow.array.reductions import mean, sum
@@ -14,9 +14,25 @@ from hybridflow.core.type_aliases import ArrayLike, Identifier
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import cast
 from hybridflow.errors import ArgumentError, AxisError, ShapeError
-from hybridflow.layers.layer import Layer
+from hybridflow.layers.layer import Layer, LayerOptions
 from hybridflow.nn.functional import l2_normalize, layer_norm, rms_norm
 from hybridflow.tracing.replica_axes import over_replicas
+
+
+class BoundOptions(LayerOptions, total=False):
+    """What layers with an offset and a factor take by name, and pass on."""
+
+    beta_regularizer: Identifier
+    gamma_regularizer: Identifier
+    beta_constraint: Identifier
+    gamma_constraint: Identifier
+
+
+class AffineOptions(BoundOptions, total=False):
+    """The same, and with what both begin."""
+
+    beta_initializer: Identifier
+    gamma_initializer: Identifier
 
 
 class _Affine(Layer):
@@ -37,7 +53,7 @@ class _Affine(Layer):
         gamma_regularizer: Identifier = None,
         beta_constraint: Identifier = None,
         gamma_constraint: Identifier = None,
-        **options: Any,
+        **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
         self.epsilon, self.center, self.scale = float(epsilon), bool(center), bool(scale)
@@ -81,13 +97,13 @@ class LayerNormalization(_Affine, one_tensor=True):
         epsilon: float = 1e-3,
         center: bool = True,
         scale: bool = True,
-        *arguments: Any,
+        *arguments: Identifier,
         **options: Any,
     ) -> None:
         super().__init__(epsilon, center, scale, *arguments, **options)
         self.axis = axis if isinstance(axis, int) else tuple(axis)
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: tuple[Any, ...]) -> None:
         self._make_affine([input_shape[axis] for axis in _axes(self, self.axis, input_shape)])
 
     def call(self, inputs: Tensor) -> Any:
@@ -127,16 +143,16 @@ class RMSNormalization(Layer, one_tensor=True):
     supports_masking = True
     scale: Variable
 
-    def __init__(self, axis: int | Sequence[int] = -1, epsilon: float = 1e-6, **options: Any) -> None:
+    def __init__(self, axis: int | Sequence[int] = -1, epsilon: float = 1e-6, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.axis, self.epsilon = axis if isinstance(axis, int) else tuple(axis), float(epsilon)
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: tuple[Any, ...]) -> None:
         self.scale = self.add_weight(
             [input_shape[a] for a in _axes(self, self.axis, input_shape)], "ones", autocast=False
         )
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         """Inputs divided by the root of their mean square over the axes, times the scale.
 
         Args:
@@ -167,7 +183,7 @@ class UnitNormalization(Layer, one_tensor=True):
 
     supports_masking = True
 
-    def __init__(self, axis: int | Sequence[int] = -1, **options: Any) -> None:
+    def __init__(self, axis: int | Sequence[int] = -1, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.axis = axis if isinstance(axis, int) else tuple(axis)
 
@@ -210,15 +226,15 @@ class GroupNormalization(_Affine, one_tensor=True):
         epsilon: float = 1e-3,
         center: bool = True,
         scale: bool = True,
-        *arguments: Any,
-        **options: Any,
+        *arguments: Identifier,
+        **options: Unpack[AffineOptions],
     ) -> None:
         super().__init__(epsilon, center, scale, *arguments, **options)
         if not isinstance(groups, int) or (groups < 1 and groups != -1):
             raise ArgumentError(self.name, f"groups is {groups!r}; it must be a positive integer, or -1.")
         self.groups, self.axis = groups, axis
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: tuple[Any, ...]) -> None:
         channels = input_shape[_axes(self, self.axis, input_shape)[0]]
         if channels % self._count(channels):
             raise ArgumentError(self.name, f"{channels} channels do not fall into {self.groups} equal groups.")
@@ -227,7 +243,7 @@ class GroupNormalization(_Affine, one_tensor=True):
     def _count(self, channels: int) -> int:
         return channels if self.groups == -1 else self.groups
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         """Inputs with mean 0 and variance 1 in each group of channels, scaled and shifted by the weights.
 
         Args:
@@ -300,9 +316,9 @@ class BatchNormalization(_Affine, one_tensor=True):
         gamma_initializer: Identifier = "ones",
         moving_mean_initializer: Identifier = "zeros",
         moving_variance_initializer: Identifier = "ones",
-        *arguments: Any,
+        *arguments: Identifier,
         synchronized: bool = False,
-        **options: Any,
+        **options: Unpack[BoundOptions],
     ) -> None:
         super().__init__(epsilon, center, scale, beta_initializer, gamma_initializer, *arguments, **options)
         self.synchronized = bool(synchronized)
@@ -312,7 +328,7 @@ class BatchNormalization(_Affine, one_tensor=True):
         self._settle("moving_mean", moving_mean_initializer)
         self._settle("moving_variance", moving_variance_initializer)
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: tuple[Any, ...]) -> None:
         channels = [input_shape[_axes(self, self.axis, input_shape)[0]]]
         self._make_affine(channels)
         wide = {"trainable": False, "autocast": False, "dtype": dtypes.compute_dtype(self.dtype)}
@@ -354,7 +370,9 @@ class BatchNormalization(_Affine, one_tensor=True):
         variable.assign(variable * self.momentum + reshape(value, variable.shape) * (1 - self.momentum))
 
 
-def _of_batch(x: Tensor, over: tuple[int, ...], mask: Any, stage: str, synchronized: bool) -> tuple[Any, Any, Any]:
+def _of_batch(
+    x: Tensor, over: tuple[int, ...], mask: Tensor | None, stage: str, synchronized: bool
+) -> tuple[Any, Any, Any]:
     """``x`` less its mean, the mean, and the variance, over axes whose extents become 1; ``synchronized``: those of the
     batches of all replicas of a strategy."""
 

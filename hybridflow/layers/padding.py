@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 from hybridflow.array.elementwise import astype
 from hybridflow.array.selection import repeat
 from hybridflow.array.shapes import moveaxis, pad
 from hybridflow.core.tensor import Tensor
 from hybridflow.errors import ArgumentError, ShapeError
+from hybridflow.layers.layer import LayerOptions
 from hybridflow.layers.window_arguments import WindowLayer
 from hybridflow.nn.image_resize import SAMPLERS, resized
 
 
 class _ZeroPadding(WindowLayer, one_tensor=True):
-    def __init__(self, padding: object = 1, data_format: str | None = None, **options: object) -> None:
+    def __init__(self, padding: object = 1, data_format: str | None = None, **options: Unpack[LayerOptions]) -> None:
         super().__init__(data_format, **options)
         self.padding = self._pairs(padding, "padding")
 
@@ -81,7 +82,7 @@ class ZeroPadding3D(_ZeroPadding):
 
 
 class _Cropping(WindowLayer, one_tensor=True):
-    def __init__(self, cropping: object, data_format: str | None = None, **options: object) -> None:
+    def __init__(self, cropping: object, data_format: str | None = None, **options: Unpack[LayerOptions]) -> None:
         super().__init__(data_format, **options)
         self.cropping = self._pairs(cropping, "cropping")
 
@@ -121,7 +122,9 @@ class Cropping1D(_Cropping):
 
     _places = 1
 
-    def __init__(self, cropping: object = (1, 1), data_format: str | None = None, **options: object) -> None:
+    def __init__(
+        self, cropping: object = (1, 1), data_format: str | None = None, **options: Unpack[LayerOptions]
+    ) -> None:
         super().__init__(cropping, data_format, **options)
 
 
@@ -139,7 +142,9 @@ class Cropping2D(_Cropping):
 
     _places = 2
 
-    def __init__(self, cropping: object = ((0, 0), (0, 0)), data_format: str | None = None, **options: object) -> None:
+    def __init__(
+        self, cropping: object = ((0, 0), (0, 0)), data_format: str | None = None, **options: Unpack[LayerOptions]
+    ) -> None:
         super().__init__(cropping, data_format, **options)
 
 
@@ -159,13 +164,16 @@ class Cropping3D(_Cropping):
     _places = 3
 
     def __init__(
-        self, cropping: object = ((1, 1), (1, 1), (1, 1)), data_format: str | None = None, **options: object
+        self,
+        cropping: object = ((1, 1), (1, 1), (1, 1)),
+        data_format: str | None = None,
+        **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(cropping, data_format, **options)
 
 
 class _UpSampling(WindowLayer, one_tensor=True):
-    def __init__(self, size: object = 2, data_format: str | None = None, **options: object) -> None:
+    def __init__(self, size: object = 2, data_format: str | None = None, **options: Unpack[LayerOptions]) -> None:
         super().__init__(data_format, **options)
         self.size = self._each(size, "size")
 
@@ -219,7 +227,11 @@ class UpSampling2D(_UpSampling):
     _places = 2
 
     def __init__(
-        self, size: object = (2, 2), data_format: str | None = None, interpolation: str = "nearest", **options: object
+        self,
+        size: object = (2, 2),
+        data_format: str | None = None,
+        interpolation: str = "nearest",
+        **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(size, data_format, **options)
         if interpolation not in SAMPLERS:

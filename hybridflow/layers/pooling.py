@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 from hybridflow.array.elementwise import where
 from hybridflow.array.reductions import max, mean, sum
@@ -11,7 +11,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.core.type_aliases import PerAxis
 from hybridflow.eager.operands import cast
 from hybridflow.errors import ArgumentError
-from hybridflow.layers.layer import Layer
+from hybridflow.layers.layer import Layer, LayerOptions
 from hybridflow.layers.window_arguments import WindowLayer, check_ndim
 from hybridflow.nn.pooling import average, largest
 
@@ -21,7 +21,7 @@ class _GlobalPooling(Layer):
 
     _places: int
 
-    def __init__(self, data_format: str | None = None, keepdims: bool = False, **options: Any) -> None:
+    def __init__(self, data_format: str | None = None, keepdims: bool = False, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         if data_format not in (None, "channels_last", "channels_first"):
             raise ArgumentError(
@@ -88,7 +88,7 @@ class GlobalAveragePooling1D(_GlobalPooling, one_tensor=True):
 
     _places = 1
 
-    def call(self, inputs: Any, mask: Tensor | None = None) -> Any:
+    def call(self, inputs: Tensor, mask: Tensor | None = None) -> Any:
         """The mean over all steps, or over those that the mask has.
 
         Args:
@@ -196,7 +196,7 @@ class _Pooling(WindowLayer):
         strides: PerAxis | None = None,
         padding: str = "valid",
         data_format: str | None = None,
-        **options: object,
+        **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(data_format, **options)
         self.pool_size = self._each(pool_size, "pool_size")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -17,10 +17,11 @@ from hybridflow.array.shapes import expand_dims, flip, squeeze
 from hybridflow.array.sorting import searchsorted
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.layers.basic import positive
-from hybridflow.layers.layer import Layer
+from hybridflow.layers.layer import Layer, LayerOptions
 
 
 class Rescaling(Layer, one_tensor=True):
@@ -37,7 +38,7 @@ class Rescaling(Layer, one_tensor=True):
 
     supports_masking = True
 
-    def __init__(self, scale: Any, offset: Any = 0.0, **options: Any) -> None:
+    def __init__(self, scale: ArrayLike, offset: ArrayLike = 0.0, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.scale, self.offset = scale, offset
 
@@ -74,7 +75,12 @@ class Normalization(Layer, one_tensor=True):
     """
 
     def __init__(
-        self, axis: Any = -1, mean: Any = None, variance: Any = None, invert: bool = False, **options: Any
+        self,
+        axis: Any = -1,
+        mean: ArrayLike | None = None,
+        variance: ArrayLike | None = None,
+        invert: bool = False,
+        **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
         self.axis = () if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
@@ -88,7 +94,7 @@ class Normalization(Layer, one_tensor=True):
             raise ShapeError(self.name, f"axis is {self.axis}; the input has {rank} axes.")
         return tuple(sorted({axis % rank for axis in self.axis}))
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: tuple[Any, ...]) -> None:
         kept_shape = self._kept_axes(len(input_shape))
         self._shape = tuple(input_shape[axis] if axis in kept_shape else 1 for axis in range(len(input_shape)))
         if self.input_mean is None:
@@ -187,7 +193,7 @@ class CategoryEncoding(Layer, one_tensor=True):
     [[1. 2. 0. 0.]]
     """
 
-    def __init__(self, num_tokens: int, output_mode: str = "multi_hot", **options: Any) -> None:
+    def __init__(self, num_tokens: int, output_mode: str = "multi_hot", **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.num_tokens = positive(num_tokens, "num_tokens", self)
         if output_mode not in ("one_hot", "multi_hot", "count"):
@@ -196,7 +202,7 @@ class CategoryEncoding(Layer, one_tensor=True):
             )
         self.output_mode = output_mode
 
-    def call(self, inputs: Tensor, count_weights: Any = None) -> Any:
+    def call(self, inputs: Tensor, count_weights: ArrayLike | None = None) -> Any:
         """An encoding of category numbers, as ``output_mode`` says.
 
         Args:
@@ -245,7 +251,10 @@ class Discretization(Layer, one_tensor=True):
     """
 
     def __init__(
-        self, bin_boundaries: Sequence[float] | None = None, num_bins: int | None = None, **options: Any
+        self,
+        bin_boundaries: Sequence[float] | None = None,
+        num_bins: int | None = None,
+        **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
         if (bin_boundaries is None) == (num_bins is None):
@@ -320,7 +329,9 @@ class RandomFlip(Layer, one_tensor=True):
     [1.0, 2.0]
     """
 
-    def __init__(self, mode: str = "horizontal_and_vertical", seed: int | None = None, **options: Any) -> None:
+    def __init__(
+        self, mode: str = "horizontal_and_vertical", seed: int | None = None, **options: Unpack[LayerOptions]
+    ) -> None:
         super().__init__(**options)
         if mode not in ("horizontal", "vertical", "horizontal_and_vertical"):
             raise ArgumentError(

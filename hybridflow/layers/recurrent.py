@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from hybridflow.array.creation import zeros, zeros_like
 from hybridflow.array.elementwise import add, divide, multiply, where
@@ -16,7 +16,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 from hybridflow.layers import cells
-from hybridflow.layers.layer import Layer, as_layer, describe
+from hybridflow.layers.layer import Layer, LayerOptions, as_layer, describe
 from hybridflow.layers.wrapper import Wrapper
 
 if TYPE_CHECKING:
@@ -64,14 +64,14 @@ class RNN(Layer, one_tensor=True):
 
     def __init__(
         self,
-        cell: Any,
+        cell: Layer,
         return_sequences: bool = False,
         return_state: bool = False,
         go_backwards: bool = False,
         stateful: bool = False,
         unroll: bool = False,
         zero_output_for_mask: bool = False,
-        **options: Any,
+        **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
         self.cell = cells.StackedRNNCells(cell) if isinstance(cell, (list, tuple)) else as_layer(cell)
@@ -81,7 +81,7 @@ class RNN(Layer, one_tensor=True):
         self.unroll, self.zero_output_for_mask = bool(unroll), bool(zero_output_for_mask)
         self.states: object = None
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: tuple[Any, ...]) -> None:
         if len(input_shape) != 3 and (len(input_shape) < 3 or cells.takes_vectors(self.cell)):
             raise ShapeError(self.name, f"the input has the shape {input_shape}; it must be [batch, steps, features].")
         cells.build_cell(self.cell, (input_shape[0], *input_shape[2:]))
@@ -116,7 +116,13 @@ class RNN(Layer, one_tensor=True):
         """Keras 2's name for ``reset_state``."""
         self.reset_state()
 
-    def call(self, inputs: Any, initial_state: Any = None, mask: Any = None, training: bool | None = None) -> Any:
+    def call(
+        self,
+        inputs: Any,
+        initial_state: Any = None,
+        mask: Any = None,
+        training: bool | None = None,
+    ) -> Any:
         """The last output of the cell, or all outputs, and its states, as the layer says.
 
         Args:
@@ -141,7 +147,7 @@ class RNN(Layer, one_tensor=True):
         result = moveaxis(outputs, 0, 1) if self.return_sequences else last
         return (result, *states) if self.return_state else result
 
-    def _first(self, inputs: Any, initial_state: Any) -> list[Any]:
+    def _first(self, inputs: Tensor, initial_state: Any) -> list[Any]:
         """The states to begin with."""
         batch = inputs.shape[0]
         if initial_state is None and self.stateful:
@@ -159,7 +165,7 @@ class RNN(Layer, one_tensor=True):
         return [self._converted(state) for state in states]
 
     def _scan(
-        self, inputs: Any, states: list[Tensor], mask: ArrayLike, training: bool | None
+        self, inputs: Tensor, states: list[Tensor], mask: ArrayLike, training: bool | None
     ) -> tuple[Any, Any, list[Any]]:
         """The outputs step by step if these are asked for, the last output, and the last states."""
         project, step = cells.prepared(self.cell, inputs.shape[0], training)
@@ -188,7 +194,7 @@ class RNN(Layer, one_tensor=True):
             return None, last, after
         return flip(stacks[0], axis=0) if self.go_backwards else stacks[0], last, after
 
-    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+    def compute_mask(self, inputs: object, mask: Tensor | None = None) -> Any:
         """The mask of the outputs: that of the inputs where all steps are returned.
 
         Args:
@@ -209,7 +215,7 @@ class RNN(Layer, one_tensor=True):
         return {name: getattr(self, name) for name in names}
 
 
-def _chosen(there: Any, new: Any, old: ArrayLike) -> Any:
+def _chosen(there: Tensor, new: Tensor, old: ArrayLike) -> Any:
     for _ in range(new.ndim - there.ndim):
         there = expand_dims(there, axis=-1)
     return where(there, new, old)
@@ -258,7 +264,7 @@ class _OfOneCell(RNN):
     _kind: type[cells.Cell]
     _order: tuple[str, ...]
 
-    def __init__(self, units: int, *arguments: Any, **options: Any) -> None:
+    def __init__(self, units: int, *arguments: object, **options: Any) -> None:
         of_cell, layer_options = split_arguments(type(self).__name__, self._order, arguments, options)
         kind: Any = self._kind
         super().__init__(kind(units, **of_cell), **layer_options)
@@ -353,8 +359,8 @@ class Bidirectional(Layer, one_tensor=True):
         layer: Layer,
         merge_mode: str | None = "concat",
         weights: Any = None,
-        backward_layer: Any = None,
-        **options: Any,
+        backward_layer: object = None,
+        **options: Unpack[LayerOptions],
     ) -> None:
         super().__init__(**options)
         if merge_mode not in ("concat", "sum", "mul", "ave", None):
@@ -379,7 +385,7 @@ class Bidirectional(Layer, one_tensor=True):
             one.zero_output_for_mask = self.return_sequences
         self._first = None if weights is None else list(weights)
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: tuple[Any, ...]) -> None:
         if self._first is None:
             return
         for one in (self.forward_layer, self.backward_layer):
@@ -396,7 +402,13 @@ class Bidirectional(Layer, one_tensor=True):
             if getattr(one, name) != getattr(other, name):
                 raise ArgumentError(self.name, f"both layers must have the same {name}.")
 
-    def call(self, inputs: Any, initial_state: Any = None, mask: Any = None, training: bool | None = None) -> Any:
+    def call(
+        self,
+        inputs: Tensor,
+        initial_state: Any = None,
+        mask: Tensor | None = None,
+        training: bool | None = None,
+    ) -> Any:
         """The outputs of both layers, one of which reads the steps backwards.
 
         Args:
@@ -443,7 +455,7 @@ class Bidirectional(Layer, one_tensor=True):
         """Keras 2's name for ``reset_state``."""
         self.reset_state()
 
-    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+    def compute_mask(self, inputs: object, mask: Tensor | None = None) -> Any:
         """The mask of the outputs: that of the inputs where all steps are returned.
 
         Args:
@@ -486,7 +498,7 @@ class TimeDistributed(Wrapper, one_tensor=True):
         if len(input_shape) < 3:
             raise ShapeError(self.name, f"the input has the shape {input_shape}; it must be [batch, steps, ...].")
 
-    def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
+    def call(self, inputs: Tensor, training: bool | None = None, mask: Tensor | None = None) -> Any:
         """What the layer makes of each step.
 
         Args:

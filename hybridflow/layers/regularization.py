@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Unpack
 
 from hybridflow.array import random
 from hybridflow.array.elementwise import where
 from hybridflow.core.tensor import Tensor
 from hybridflow.errors import ArgumentError, ShapeError
-from hybridflow.layers.layer import Layer, check_rate
+from hybridflow.layers.layer import Layer, LayerOptions, check_rate
 from hybridflow.layers.window_arguments import format_of
 
 
@@ -18,7 +19,7 @@ class _Noise(Layer, one_tensor=True):
 
     supports_masking = True
 
-    def __init__(self, seed: int | None = None, **options: Any) -> None:
+    def __init__(self, seed: int | None = None, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.seed = seed
         self.generator = None if seed is None else random.Generator(seed)
@@ -37,7 +38,7 @@ class _Noise(Layer, one_tensor=True):
             return inputs
         return self.disturbed(inputs, self.generator or random.global_generator())
 
-    def disturbed(self, inputs: Any, source: random.Generator) -> Any:
+    def disturbed(self, inputs: Tensor, source: random.Generator) -> Any:
         """For subclasses: the inputs with noise.
 
         Args:
@@ -65,13 +66,13 @@ class GaussianNoise(_Noise):
     0.1
     """
 
-    def __init__(self, stddev: float, seed: int | None = None, **options: object) -> None:
+    def __init__(self, stddev: float, seed: int | None = None, **options: Unpack[LayerOptions]) -> None:
         super().__init__(seed, **options)
         if not stddev >= 0:
             raise ArgumentError(self.name, f"stddev is {stddev!r}; it must not be negative.")
         self.stddev = float(stddev)
 
-    def disturbed(self, inputs: Any, source: random.Generator) -> Any:
+    def disturbed(self, inputs: Tensor, source: random.Generator) -> Any:
         return inputs + source.normal(inputs.shape, 0.0, self.stddev, inputs.dtype)
 
 
@@ -89,12 +90,12 @@ class GaussianDropout(_Noise):
     0.5
     """
 
-    def __init__(self, rate: float, seed: int | None = None, **options: object) -> None:
+    def __init__(self, rate: float, seed: int | None = None, **options: Unpack[LayerOptions]) -> None:
         super().__init__(seed, **options)
         check_rate(self, "rate", rate)
         self.rate = float(rate)
 
-    def disturbed(self, inputs: Any, source: random.Generator) -> Any:
+    def disturbed(self, inputs: Tensor, source: random.Generator) -> Any:
         deviation = math.sqrt(self.rate / (1 - self.rate))
         return inputs * source.normal(inputs.shape, 1.0, deviation, inputs.dtype)
 
@@ -104,12 +105,12 @@ class _SpatialDropout(_Noise):
 
     _axes: int
 
-    def __init__(self, rate: float, seed: int | None = None, **options: object) -> None:
+    def __init__(self, rate: float, seed: int | None = None, **options: Unpack[LayerOptions]) -> None:
         super().__init__(seed, **options)
         check_rate(self, "rate", rate)
         self.rate = float(rate)
 
-    def disturbed(self, inputs: Any, source: random.Generator) -> Any:
+    def disturbed(self, inputs: Tensor, source: random.Generator) -> Any:
         if inputs.ndim != self._axes:
             raise ShapeError(self.name, f"the input is {inputs.type}; it must have {self._axes} axes.")
         extents: list[Any] = [inputs.shape[0]] + [1] * (self._axes - 1)
@@ -142,7 +143,9 @@ class SpatialDropout1D(_SpatialDropout):
 
 
 class _OfChannels(_SpatialDropout):
-    def __init__(self, rate: float, data_format: str | None = None, seed: int | None = None, **options: object) -> None:
+    def __init__(
+        self, rate: float, data_format: str | None = None, seed: int | None = None, **options: Unpack[LayerOptions]
+    ) -> None:
         super().__init__(rate, seed, **options)
         self.data_format = format_of(data_format, self)
 
@@ -207,12 +210,18 @@ class AlphaDropout(_Noise):
     1.0
     """
 
-    def __init__(self, rate: float, noise_shape: Any = None, seed: int | None = None, **options: object) -> None:
+    def __init__(
+        self,
+        rate: float,
+        noise_shape: Sequence[int | None] | None = None,
+        seed: int | None = None,
+        **options: Unpack[LayerOptions],
+    ) -> None:
         super().__init__(seed, **options)
         check_rate(self, "rate", rate)
         self.rate, self.noise_shape = float(rate), noise_shape
 
-    def disturbed(self, inputs: Any, source: random.Generator) -> Any:
+    def disturbed(self, inputs: Tensor, source: random.Generator) -> Any:
         noise_shape = (None,) * inputs.ndim if self.noise_shape is None else self.noise_shape
         shape = tuple(n if one is None else one for n, one in zip(inputs.shape, noise_shape))
         keep_mask = source.bernoulli(1 - self.rate, shape)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from hybridflow.array.elementwise import equal, where
 from hybridflow.array.linalg import matmul
@@ -11,12 +11,13 @@ from hybridflow.array.norms import vector_norm
 from hybridflow.array.reductions import all as all_of
 from hybridflow.array.shapes import matrix_transpose, reshape
 from hybridflow.core.context import suspended
+from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor, cast
 from hybridflow.errors import ArgumentError, ArgumentTypeError
 from hybridflow.initializers import TruncatedNormal
 from hybridflow.layers.basic import positive
-from hybridflow.layers.layer import Layer, as_layer
+from hybridflow.layers.layer import Layer, LayerOptions, as_layer
 
 if TYPE_CHECKING:
     from hybridflow.core.type_aliases import ArrayLike
@@ -45,14 +46,14 @@ class SpectralNormalization(Layer, one_tensor=True):
     vector_u: Variable
     _changes_weights = True
 
-    def __init__(self, layer: Any, power_iterations: int = 1, **options: Any) -> None:
+    def __init__(self, layer: Layer, power_iterations: int = 1, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.layer = as_layer(layer)
         if not isinstance(self.layer, Layer):
             raise ArgumentTypeError(self.name, f"{layer!r:.60} is no layer.")
         self.power_iterations = positive(power_iterations, "power_iterations", self)
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: tuple[Any, ...]) -> None:
         if not self.layer.built:
             self.layer.build(input_shape)
             self.layer.built = True
@@ -75,7 +76,7 @@ class SpectralNormalization(Layer, one_tensor=True):
             yield "vector_u", self.vector_u
         yield from super()._attributes()
 
-    def call(self, inputs: Any, training: bool | None = None) -> Any:
+    def call(self, inputs: Tensor, training: bool | None = None) -> Any:
         """What the layer makes of the inputs; while training its kernel is divided by its spectral norm first.
 
         Args:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -12,10 +13,12 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.dtypes import float32, int64
 from hybridflow.compiler.ir.types import TensorType
 from hybridflow.core.string_tensor import StringTensor, as_strings, holds_texts
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.layers.keras_tensor import Symbol
-from hybridflow.layers.layer import Layer
+from hybridflow.layers.layer import Layer, LayerOptions
 from hybridflow.layers.lookup import StringLookup, batches_of, encoded, encoded_shape, mode_of
 from hybridflow.ragged import Ragged
 from hybridflow.strings import functions, hashing
@@ -56,12 +59,22 @@ class TextVectorization(Layer):
     """
 
     def __init__(
-        self, max_tokens: int | None = None, standardize: Any = "lower_and_strip_punctuation",
-        split: Any = "whitespace", ngrams: Any = None, output_mode: str = "int",
-        output_sequence_length: int | None = None, pad_to_max_tokens: bool = False, vocabulary: object = None,
-        idf_weights: object = None, sparse: bool = False, ragged: bool = False, encoding: str = "utf-8",
-        name: str | None = None, **options: Any,
-    ) -> None:  # fmt: skip
+        self,
+        max_tokens: int | None = None,
+        standardize: str | Callable[..., Any] | None = "lower_and_strip_punctuation",
+        split: Any = "whitespace",
+        ngrams: Any = None,
+        output_mode: str = "int",
+        output_sequence_length: int | None = None,
+        pad_to_max_tokens: bool = False,
+        vocabulary: object = None,
+        idf_weights: object = None,
+        sparse: bool = False,
+        ragged: bool = False,
+        encoding: str = "utf-8",
+        name: str | None = None,
+        **options: Any,
+    ) -> None:
         options.pop("dtype", None)
         super().__init__(name=name, **options)
         if standardize is not None and standardize not in _STANDARDS and not callable(standardize):
@@ -113,7 +126,7 @@ class TextVectorization(Layer):
             self.update_state(batch)
         self.finalize_state()
 
-    def update_state(self, data: Any) -> None:
+    def update_state(self, data: object) -> None:
         """Count the words of a batch of texts.
 
         Args:
@@ -144,7 +157,7 @@ class TextVectorization(Layer):
         """
         return self._lookup_layer.get_vocabulary(include_special_tokens)
 
-    def set_vocabulary(self, vocabulary: Any, idf_weights: Any = None) -> None:
+    def set_vocabulary(self, vocabulary: object, idf_weights: ArrayLike | None = None) -> None:
         """Let the layer have a vocabulary.
 
         Args:
@@ -207,7 +220,7 @@ class TextVectorization(Layer):
             self.name, x, lambda text: self._grams(self._split_row(plain(text))), [functions.string]
         )[0]
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         """The words of texts by their numbers, or an encoding of them, as ``output_mode`` says.
 
         Args:
@@ -310,7 +323,7 @@ class Hashing(Layer):
     def __init__(
         self, num_bins: int, mask_value: object = None, salt: object = None, output_mode: str = "int",
         sparse: bool = False,
-        **options: Any,
+        **options: Unpack[LayerOptions],
     ) -> None:  # fmt: skip
         dtype = options.pop("dtype", None)
         super().__init__(**options)
@@ -395,7 +408,9 @@ class HashedCrossing(Layer):
     (2,)
     """
 
-    def __init__(self, num_bins: int, output_mode: str = "int", sparse: bool = False, **options: Any) -> None:
+    def __init__(
+        self, num_bins: int, output_mode: str = "int", sparse: bool = False, **options: Unpack[LayerOptions]
+    ) -> None:
         options.pop("dtype", None)
         super().__init__(**options)
         self.output_mode = mode_of(self.name, output_mode, ("int", "one_hot"))
@@ -408,7 +423,7 @@ class HashedCrossing(Layer):
             return value
         return [as_strings(p, self.name) if holds_texts(p) else as_tensor(p, self.name) for p in value]
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Any:
         """The bins that combinations of inputs are hashed to, or an encoding of them.
 
         Args:

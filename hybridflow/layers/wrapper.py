@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 from hybridflow.errors import ArgumentTypeError
-from hybridflow.layers.layer import Layer, as_layer
+from hybridflow.layers.layer import Layer, LayerOptions, as_layer
 
 
 class Wrapper(Layer):
@@ -25,7 +25,7 @@ class Wrapper(Layer):
     [[6.]]
     """
 
-    def __init__(self, layer: Layer, **options: Any) -> None:
+    def __init__(self, layer: Layer, **options: Unpack[LayerOptions]) -> None:
         super().__init__(**options)
         self.layer = as_layer(layer)
         if not isinstance(self.layer, Layer):

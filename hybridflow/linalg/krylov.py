@@ -9,7 +9,7 @@ transposed matrix, to the same tolerance, and reaches what the matrix is compute
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hybridflow.array.creation import iota, zeros_like
@@ -87,7 +87,7 @@ def _operator(stage: str, a: ArrayLike, b: Tensor, name: str = "A") -> Operator:
     return lambda x: matmul(matrix, expand_dims(x, -1))[..., 0]
 
 
-def _transposed(stage: str, a: Any, b: Tensor) -> Any:
+def _transposed(stage: str, a: ArrayLike, b: Tensor) -> Any:
     """What acts as the transposed matrix."""
     if not callable(a):
         return matrix_transpose(as_tensor(a, stage))
@@ -102,7 +102,7 @@ def _vector(stage: str, b: ArrayLike, name: str = "b") -> Tensor:
     return b
 
 
-def _start(stage: str, x0: Any, b: Tensor) -> Tensor:
+def _start(stage: str, x0: ArrayLike, b: Tensor) -> Tensor:
     if x0 is None:
         return zeros_like(b)
     x = cast(as_tensor(x0, stage), b.dtype)
@@ -139,7 +139,14 @@ def _implicit(x: Tensor, apply: Operator, b: Tensor, solve_transposed: Operator)
 
 @entered
 def cg(
-    A: Any, b: Any, x0: Any = None, *, tol: float = 1e-5, atol: float = 0.0, maxiter: int | None = None, M: Any = None
+    A: Any,
+    b: Any,
+    x0: Any = None,
+    *,
+    tol: float = 1e-5,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    M: Any = None,
 ) -> IterativeSolution:
     """Conjugate gradients: the x with ``A @ x == b`` for symmetric positive definite matrices.
 
@@ -320,7 +327,7 @@ def _arnoldi(apply: Operator, start: Tensor, length: Tensor, size: int) -> tuple
     basis = concat([first, _zeros(start, kept)], axis=-2)
     rows = _zeros(start, (*start.shape[:-1], size, size + 1))  # the columns of the Hessenberg matrix
 
-    def step(j: Tensor, state: Any) -> Any:
+    def step(j: Tensor, state: Sequence[Tensor]) -> Any:
         basis, rows = state
         w = apply(_picked(basis, j))
         before = sqrt(_dot(w, w))

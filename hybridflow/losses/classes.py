@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from hybridflow.array.creation import arange, full_like
@@ -78,7 +79,7 @@ class Loss(Configured):
         """What a loss is called that was given no name."""
         return snake_case(type(self).__name__)
 
-    def call(self, y_true: ArrayLike, y_pred: ArrayLike) -> Any:
+    def call(self, y_true: Tensor, y_pred: Tensor) -> Any:
         """For subclasses: the loss of each sample.
 
         Args:
@@ -121,7 +122,7 @@ class Loss(Configured):
         """1 where a loss counts in means and 0 where not, of the shape and dtype of the losses; None if all do."""
         return None
 
-    def _reduced(self, losses: Any, weights: Any, counted: Any) -> Any:
+    def _reduced(self, losses: Tensor, weights: Tensor | None, counted: Tensor | None) -> Any:
         if self.reduction == "none":
             return losses
         if self.reduction == "sum":
@@ -458,7 +459,7 @@ class CategoricalCrossentropy(_Crossentropy):
     <Tensor f32[] cpu> 0.6931472
     """
 
-    def call(self, y_true: Any, y_pred: Any) -> Tensor:
+    def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         _check_classes(self, y_true, y_pred)
         if self.label_smoothing:
             share = self.label_smoothing / y_pred.shape[self.axis]
@@ -500,7 +501,7 @@ class SparseCategoricalCrossentropy(Loss):
         super().__init__(name, reduction, dtype)
         self.from_logits, self.ignore_class, self.axis = bool(from_logits), ignore_class, axis
 
-    def call(self, y_true: Any, y_pred: Any) -> Tensor:
+    def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         y = class_numbers(y_true, y_pred.ndim - 1)
         known = None if self.ignore_class is None else not_equal(y, self.ignore_class)
         of_all = _log_probabilities(y_pred, self.from_logits, self.axis)
@@ -513,7 +514,7 @@ class SparseCategoricalCrossentropy(Loss):
         return cast(not_equal(class_numbers(labels, losses.ndim), self.ignore_class), losses.dtype)
 
 
-def _check_classes(loss: _Crossentropy, y: Any, p: Any) -> None:
+def _check_classes(loss: _Crossentropy, y: Tensor, p: Tensor) -> None:
     """Raises ShapeError for labels that broadcasting would bring to the predictions: class numbers, most often."""
     if y.ndim != p.ndim or y.shape[loss.axis] != p.shape[loss.axis]:
         raise ShapeError(
@@ -529,7 +530,7 @@ def _log_probabilities(p: ArrayLike, from_logits: bool, axis: int) -> Any:
     return log(clip(p / sum(p, axis=axis, keepdims=True), _EPSILON, 1 - _EPSILON))
 
 
-def masked(losses: Any, counted: Any, mask: Any) -> tuple[Any, Any]:
+def masked(losses: Any, counted: Tensor | None, mask: Any) -> tuple[Any, Any]:
     """Losses that are 0 where the mask of the predictions says that there is nothing, and which of them count."""
     while mask.ndim < losses.ndim:
         mask = expand_dims(mask, axis=-1)
@@ -577,11 +578,11 @@ class LossFunctionWrapper(Loss):
 
     def __init__(
         self,
-        fn: Any,
+        fn: Callable[..., Any],
         reduction: str | None = "sum_over_batch_size",
         name: str | None = None,
         dtype: DTypeLike | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         super().__init__(name or getattr(fn, "__name__", None), reduction, dtype)
         self.fn, self._fn_kwargs = fn, kwargs
@@ -698,7 +699,7 @@ class CategoricalFocalCrossentropy(_Crossentropy):
         super().__init__(from_logits, label_smoothing, axis, reduction, name, dtype)
         self.alpha, self.gamma = alpha, gamma
 
-    def call(self, y_true: Any, y_pred: Any) -> Tensor:
+    def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         _check_classes(self, y_true, y_pred)
         if self.label_smoothing:
             y_true = y_true * (1 - self.label_smoothing) + self.label_smoothing / y_pred.shape[self.axis]
@@ -740,7 +741,7 @@ class CategoricalGeneralizedCrossEntropy(Loss):
             raise ArgumentError(self.name, f"q is {q!r}; it must be above 0 and below 1.")
         self.q = q
 
-    def call(self, y_true: Any, y_pred: Any) -> Tensor:
+    def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         numbers = cast(y_true, dtypes.int64)
         if numbers.ndim == y_pred.ndim:
             numbers = squeeze(numbers, axis=-1)
@@ -832,7 +833,7 @@ class CTC(_Ready):
 
     _takes_numbers = True
 
-    def call(self, y_true: Any, y_pred: Any) -> Tensor:
+    def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         if y_true.ndim != 2 or y_pred.ndim != 3:
             raise ShapeError(
                 self.name,
@@ -881,7 +882,7 @@ class Circle(Loss):
         super().__init__(name, reduction, dtype)
         self.gamma, self.margin, self.remove_diagonal = gamma, margin, remove_diagonal
 
-    def call(self, y_true: Any, y_pred: Any) -> Tensor:
+    def call(self, y_true: Tensor, y_pred: Tensor) -> Tensor:
         count = y_true.size
         if y_pred.ndim != 2 or y_pred.shape[0] != count:
             raise ShapeError(self.name, f"labels {y_true.type} and embeddings {y_pred.type}: one row for each label.")
@@ -894,7 +895,7 @@ class Circle(Loss):
         far = maximum(1 + self.margin - distances, 0) * (1 - self.margin - distances)
         return softplus(self._over(near, pairs) + self._over(far, logical_not(same)))
 
-    def _over(self, similarities: Any, chosen: ArrayLike) -> Any:
+    def _over(self, similarities: Tensor, chosen: ArrayLike) -> Any:
         """``logsumexp`` of those of each row that are chosen; far below 0 where none is."""
         return logsumexp(where(chosen, similarities * self.gamma, _NONE), axis=1)
 

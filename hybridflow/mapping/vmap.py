@@ -179,7 +179,7 @@ def _placed(stage: str, x: Any, is_batched: bool, axis: int | None, size: Extent
 
 
 @entered
-def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any) -> Tensor:
+def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: object, **kwargs: object) -> Tensor:
     """Application of a function of vectors to all vectors along an axis.
 
     The function is traced once, as ``hf.vmap`` traces it.

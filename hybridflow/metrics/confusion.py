@@ -7,7 +7,7 @@ J. Davis and M. Goadrich, "The relationship between precision-recall and ROC cur
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
@@ -142,7 +142,9 @@ def _counted(labels: Tensor, predictions: Tensor, weights: Tensor, thresholds: T
 class _AtThresholds(_Decisions):
     """``thresholds``: a number or a list of them, 0.5 unless given; the result has one element for each of a list."""
 
-    def __init__(self, thresholds: Any = None, name: str | None = None, dtype: DTypeLike | None = None) -> None:
+    def __init__(
+        self, thresholds: float | Sequence[float] | None = None, name: str | None = None, dtype: DTypeLike | None = None
+    ) -> None:
         super().__init__(name, dtype)
         self.thresholds = thresholds
         self._open(0.5)
@@ -154,7 +156,7 @@ class _AtThresholds(_Decisions):
             raise ArgumentError(self.name, f"thresholds are {self.thresholds!r}; each must be from 0 to 1.")
         self._begin(thresholds)
 
-    def _shaped(self, result: Any) -> Tensor:
+    def _shaped(self, result: Tensor) -> Tensor:
         several = self.thresholds is not None and np.ndim(self.thresholds) > 0
         return cast(result if several else result[0], self._dtype)
 
@@ -237,7 +239,7 @@ class _OfChosen(_AtThresholds):
 
     def __init__(
         self,
-        thresholds: Any = None,
+        thresholds: float | Sequence[float] | None = None,
         top_k: int | None = None,
         class_id: int | None = None,
         name: str | None = None,
@@ -307,6 +309,14 @@ class _OverThresholds(_Decisions):
         return [-_EPSILON, *inner.tolist(), 1 + _EPSILON]
 
 
+class ThresholdOptions(TypedDict, total=False):
+    """What metrics of thresholds take by name."""
+
+    class_id: int | None
+    name: str | None
+    dtype: DTypeLike | None
+
+
 class _AtBest(_OverThresholds):
     """The best of one rate where another is at least ``value``; 0 where it nowhere is."""
 
@@ -362,7 +372,7 @@ class SensitivityAtSpecificity(_AtBest):
 
     _value_name = "specificity"
 
-    def __init__(self, specificity: float, num_thresholds: int = 200, **options: Any) -> None:
+    def __init__(self, specificity: float, num_thresholds: int = 200, **options: Unpack[ThresholdOptions]) -> None:
         super().__init__(specificity, num_thresholds, **options)
 
     def rates(self, now: Counts) -> tuple[Tensor, Tensor]:
@@ -383,7 +393,7 @@ class SpecificityAtSensitivity(_AtBest):
 
     _value_name = "sensitivity"
 
-    def __init__(self, sensitivity: float, num_thresholds: int = 200, **options: Any) -> None:
+    def __init__(self, sensitivity: float, num_thresholds: int = 200, **options: Unpack[ThresholdOptions]) -> None:
         super().__init__(sensitivity, num_thresholds, **options)
 
     def rates(self, now: Counts) -> tuple[Tensor, Tensor]:
@@ -404,7 +414,7 @@ class PrecisionAtRecall(_AtBest):
 
     _value_name = "recall"
 
-    def __init__(self, recall: float, num_thresholds: int = 200, **options: Any) -> None:
+    def __init__(self, recall: float, num_thresholds: int = 200, **options: Unpack[ThresholdOptions]) -> None:
         super().__init__(recall, num_thresholds, **options)
 
     def rates(self, now: Counts) -> tuple[Tensor, Tensor]:
@@ -425,7 +435,7 @@ class RecallAtPrecision(_AtBest):
 
     _value_name = "precision"
 
-    def __init__(self, precision: float, num_thresholds: int = 200, **options: Any) -> None:
+    def __init__(self, precision: float, num_thresholds: int = 200, **options: Unpack[ThresholdOptions]) -> None:
         super().__init__(precision, num_thresholds, **options)
 
     def rates(self, now: Counts) -> tuple[Tensor, Tensor]:
@@ -469,7 +479,7 @@ class AUC(_OverThresholds):
         thresholds: Sequence[float] | None = None,
         multi_label: bool = False,
         num_labels: int | None = None,
-        label_weights: Any = None,
+        label_weights: ArrayLike | None = None,
         from_logits: bool = False,
     ) -> None:
         super().__init__(num_thresholds if thresholds is None else len(thresholds) + 2, None, name or "auc", dtype)

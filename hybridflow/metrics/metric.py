@@ -129,7 +129,7 @@ class Metric(Configured):
         """Keras 2's name for ``reset_state``."""
         self.reset_state()
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """``update_state`` with these arguments, and ``result``."""
         self.update_state(*args, **kwargs)
         result = self.result()

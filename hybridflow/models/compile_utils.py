@@ -25,7 +25,7 @@ class CompiledLoss:
         self._losses = pytree.unflatten(structure, [None if leaf is None else as_loss(leaf) for leaf in leaves])
 
     def __call__(
-        self, y: Any, y_pred: Any, sample_weight: Any, names: Sequence[str] | None
+        self, y: object, y_pred: object, sample_weight: object, names: Sequence[str] | None
     ) -> tuple[dict[str | None, Tensor], list[Tensor]]:
         """The loss of each output that has one, by its name, None where there is but one output; and those losses
         times their weights, whose sum counts."""
@@ -64,7 +64,7 @@ class CompiledMetrics:
         """All that were made; they are made when the first labels and predictions are there."""
         return [metric for _, metric in self._made]
 
-    def update(self, y: Any, y_pred: Any, sample_weight: Any, names: Sequence[str] | None) -> None:
+    def update(self, y: object, y_pred: object, sample_weight: object, names: Sequence[str] | None) -> None:
         """Take a batch into account."""
         if not self.given:
             return
@@ -142,7 +142,7 @@ class AllMetrics(metrics.Metric):
         """The state of all."""
         return [variable for metric in self.metrics for variable in metric.variables]
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(self, y_true: object, y_pred: object, sample_weight: object = None) -> None:
         self._compiled.update(y_true, y_pred, sample_weight, self._names)
 
     def result(self) -> dict[str, Any]:

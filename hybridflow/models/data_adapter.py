@@ -46,7 +46,7 @@ class Batches:
         """What comes next, for ``restore`` of a new pass; None where that is not known."""
         return None
 
-    def restore(self, state: Any) -> None:
+    def restore(self, state: Mapping[str, Any]) -> None:
         """Go on where a state was taken."""
 
 
@@ -138,7 +138,7 @@ class Feed:
             self._begun = batches
         return {"batches": batches.state(), "taken": self.taken}
 
-    def load_state_dict(self, state: Any) -> None:
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where a state was taken; where none was, begin anew."""
         self.restart()
         if not isinstance(state, dict):
@@ -187,15 +187,15 @@ class _Changed(Batches):
     def state(self) -> Any:
         return self._rest.state()
 
-    def restore(self, state: Any) -> None:
+    def restore(self, state: Mapping[str, Any]) -> None:
         self._rest.restore(state)
 
 
 def feed(
     method: str,
-    x: Any,
-    y: Any = None,
-    sample_weight: Any = None,
+    x: object,
+    y: object = None,
+    sample_weight: object = None,
     *,
     batch_size: int | None = None,
     steps: int | None = None,
@@ -229,7 +229,7 @@ def feed(
     return result
 
 
-def at_least(method: str, name: str, value: Any, least: int = 1) -> int:
+def at_least(method: str, name: str, value: object, least: int = 1) -> int:
     """An int of at least so much.  Raises ArgumentTypeError or ArgumentError."""
     result = type_rules.integer(method, name, value)
     if result < least:
@@ -364,7 +364,7 @@ def _holds_arrays(value: object) -> bool:
     return any(getattr(leaf, "ndim", 0) > 0 for leaf in leaves)
 
 
-def _array(value: Any) -> Any:
+def _array(value: object) -> Any:
     if isinstance(value, _SparseRows):
         return value
     if isinstance(value, (Tensor, Variable)):
@@ -386,7 +386,7 @@ def _length(method: str, data: Batch) -> int:
     return lengths.pop()
 
 
-def _rows(value: Any, rows: Any) -> Any:
+def _rows(value: object, rows: object) -> Any:
     return _cutter(value)(rows)
 
 
@@ -444,14 +444,16 @@ class _OfArrays(Batches):
     def state(self) -> Any:
         return {"start": self._start, "seed": self._seed}
 
-    def restore(self, state: Any) -> None:
+    def restore(self, state: Mapping[str, Any]) -> None:
         self._start, self._seed = state["start"], state["seed"]
 
 
 # Everything else
 
 
-def _of_iterable(method: str, x: Any, y: object, sample_weight: object, batch_size: int | None, shuffle: bool) -> Feed:
+def _of_iterable(
+    method: str, x: object, y: object, sample_weight: object, batch_size: int | None, shuffle: bool
+) -> Feed:
     for name, value in (("y", y), ("sample_weight", sample_weight), ("batch_size", batch_size)):
         if value is not None:
             raise ArgumentError(method, f"{name} is given beside {_kind(x)}: its elements hold that.")
@@ -518,7 +520,7 @@ class _OfElements(Batches):
             return self._begin().state()
         return {"taken": self._taken, "random": self._random} if self._repeats and self._taken else None
 
-    def restore(self, state: Any) -> None:
+    def restore(self, state: Mapping[str, Any]) -> None:
         if isinstance(self._data, Dataset):
             self._begin().restore(state)
             return

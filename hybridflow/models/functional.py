@@ -128,7 +128,7 @@ class Functional(Model):
         outputs = tuple([place(symbol.call, symbol.index) for symbol in self.outputs])
         return tuple(plan), (inputs, outputs, len(places))
 
-    def call(self, inputs: Any, training: bool | None = None) -> Any:
+    def call(self, inputs: object, training: bool | None = None) -> Any:
         """The outputs of the graph of layers.
 
         Args:

@@ -245,7 +245,7 @@ class _Missing(Exception):
 
 
 def _connected(
-    nodes: dict[tuple[str, int], Any], name: str, call: Callable[..., object], number: int, node: Any
+    nodes: dict[tuple[str, int], Any], name: str, call: Callable[..., object], number: int, node: object
 ) -> bool:
     """Make a call of a layer, if what it takes is there."""
     try:
@@ -366,7 +366,7 @@ def _operation(description: Mapping[str, Any], objects: dict[str, Any], depth: i
 def _applied(function: Callable[..., Any], options: dict[str, Any], layer: Any) -> Callable[..., Any]:
     """A function of symbols: of several, operators apply; of one, a Lambda layer."""
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         present = {k: v for k, v in kwargs.items() if v is not None}
         symbols = [one for one in args if isinstance(one, Symbol)]
         if len(symbols) != 1:

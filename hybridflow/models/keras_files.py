@@ -33,7 +33,7 @@ _CONFIG, KERAS_WEIGHTS = "config.json", "model.weights.h5"
 _MAX_CONFIG = 1 << 28  # bytes
 
 
-def is_keras_file(path: Any) -> bool:
+def is_keras_file(path: str | os.PathLike[str]) -> bool:
     """Whether there is a file that is an archive or an HDF5 file, as Keras's are and hybridflow's are not."""
     if not os.path.isfile(path):
         return False

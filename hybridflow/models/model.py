@@ -87,7 +87,7 @@ class Model(Trainer, Layer):
         finally:
             self._run.is_building = False
 
-    def build(self, input_shape: Any) -> None:
+    def build(self, input_shape: object) -> None:
         """Make the variables of all layers.
 
         Args:
@@ -158,7 +158,7 @@ class Model(Trainer, Layer):
 
     # Files
 
-    def save_weights(self, filepath: Any) -> None:
+    def save_weights(self, filepath: str | os.PathLike[str]) -> None:
         """Write ``weights`` into a file, which replaces one that is there.
 
         It is in the safetensors format, unless its name ends in ``.weights.h5``: then Keras 3 reads it.  The latter is
@@ -177,7 +177,12 @@ class Model(Trainer, Layer):
             save_variables(filepath, self._named_weights())
 
     def load_weights(
-        self, filepath: Any, skip_mismatch: bool = False, *, source: str | None = None, rename: Any = None
+        self,
+        filepath: str | os.PathLike[str],
+        skip_mismatch: bool = False,
+        *,
+        source: str | None = None,
+        rename: Mapping[str, str] | Callable[[str], str] | None = None,
     ) -> Any:
         """Assign ``weights`` from a file: one that ``save_weights`` wrote, or one of Keras, PyTorch or TensorFlow.
 
@@ -349,7 +354,7 @@ def _shapes(symbols: object) -> Any:
     return pytree.unflatten(structure, [symbol.shape for symbol in leaves])
 
 
-def _is_ours(path: Any) -> bool:
+def _is_ours(path: str | os.PathLike[str]) -> bool:
     """Whether a file is one that ``save_weights`` writes, or is not there."""
     name = located(path)
     if not os.path.isfile(name):

@@ -30,7 +30,7 @@ class ReplicatedStep:
         self._compiled, self._gathers = compiled, gathers
         self._by_rows: dict[int, Callable[..., Any]] = {}
 
-    def __call__(self, *batch: Any) -> Any:
+    def __call__(self, *batch: object) -> Any:
         leaves = [leaf for leaf in pytree.flatten(batch)[0] if leaf is not None]
         rows = as_tensor(leaves[0], self._name).shape[0] if leaves and as_tensor(leaves[0], self._name).shape else 0
         step = self._by_rows.get(rows)

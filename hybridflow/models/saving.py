@@ -111,7 +111,11 @@ def load_model(
 
 
 def _restored(
-    path: Any, name: str, custom_objects: Mapping[str, Any] | None, compile: bool, weights: str | None
+    path: str | os.PathLike[str],
+    name: str,
+    custom_objects: Mapping[str, Any] | None,
+    compile: bool,
+    weights: str | None,
 ) -> Any:
     """The model of a file of ours, which is called ``name``; ``weights`` is a file of Keras's with its weights."""
     file, header, _ = opened(path)

@@ -118,7 +118,7 @@ class Sequential(Model):
     def _cast(self, value: object) -> Any:
         return value if self._narrow is not None else super()._cast(value)  # each layer has a policy of its own
 
-    def call(self, inputs: Any, training: bool | None = None) -> Any:
+    def call(self, inputs: object, training: bool | None = None) -> Any:
         """What the layers make of the inputs, one after the other.
 
         Args:

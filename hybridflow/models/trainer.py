@@ -10,7 +10,7 @@ import numpy as np
 
 from hybridflow import optimizers
 from hybridflow.autodiff.tape import GradientTape
-from hybridflow.callbacks.callback import History
+from hybridflow.callbacks.callback import Callback, History
 from hybridflow.callbacks.callback_list import CallbackList
 from hybridflow.core import pytree
 from hybridflow.core.context import suspended
@@ -318,22 +318,22 @@ class Trainer(_Base):
 
     def fit(
         self,
-        x: Any = None,
-        y: Any = None,
+        x: object = None,
+        y: object = None,
         batch_size: int | None = None,
         epochs: int = 1,
-        verbose: Any = "auto",
-        callbacks: Any = None,
+        verbose: object = "auto",
+        callbacks: Sequence[Callback] | None = None,
         validation_split: float = 0.0,
         validation_data: object = None,
         shuffle: bool = True,
         class_weight: Mapping[int, float] | None = None,
-        sample_weight: Any = None,
+        sample_weight: object = None,
         initial_epoch: int = 0,
         steps_per_epoch: int | None = None,
         validation_steps: int | None = None,
         validation_batch_size: int | None = None,
-        validation_freq: Any = 1,
+        validation_freq: object = 1,
     ) -> History:
         """Train the model on data, epoch by epoch.
 
@@ -488,11 +488,11 @@ class Trainer(_Base):
 
     def evaluate(
         self,
-        x: Any = None,
-        y: Any = None,
+        x: object = None,
+        y: object = None,
         batch_size: int | None = None,
         verbose: object = "auto",
-        sample_weight: Any = None,
+        sample_weight: object = None,
         steps: int | None = None,
         callbacks: object = None,
         return_dict: bool = False,
@@ -547,7 +547,7 @@ class Trainer(_Base):
 
     def predict(
         self,
-        x: Any,
+        x: object,
         batch_size: int | None = None,
         verbose: object = "auto",
         steps: int | None = None,
@@ -612,9 +612,9 @@ class Trainer(_Base):
 
     def train_on_batch(
         self,
-        x: Any,
-        y: Any = None,
-        sample_weight: Any = None,
+        x: object,
+        y: object = None,
+        sample_weight: object = None,
         class_weight: Mapping[int, float] | None = None,
         return_dict: bool = False,
     ) -> Any:
@@ -633,7 +633,9 @@ class Trainer(_Base):
         source = feed("train_on_batch", x, y, sample_weight, batch_size=2**62, class_weight=class_weight)
         return self._one(source, self._settings.train_step, return_dict)
 
-    def test_on_batch(self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False) -> Any:
+    def test_on_batch(
+        self, x: object, y: object = None, sample_weight: object = None, return_dict: bool = False
+    ) -> Any:
         """Evaluate one batch.
 
         Args:

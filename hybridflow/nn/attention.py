@@ -96,7 +96,14 @@ def scaled_dot_product_attention(
 
 
 def attention(
-    q: Tensor, k: Tensor, v: Tensor, mask: Any, causal: bool, scale: Any, rate: float, generator: object = None
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Any,
+    causal: bool,
+    scale: Any,
+    rate: float,
+    generator: object = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """What comes of operands that fit each other; and the shares that steps give to others before any is dropped, as
     powers and what to divide them by."""

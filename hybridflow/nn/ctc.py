@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hybridflow.array.creation import arange, full_like
 from hybridflow.array.elementwise import equal, less, logaddexp, logical_and, maximum, not_equal, where
 from hybridflow.array.indexing import take_along_axis
@@ -27,8 +25,8 @@ _IMPOSSIBLE = -1e29
 def ctc_loss(
     labels: ArrayLike,
     logits: ArrayLike,
-    label_length: Any,
-    logit_length: Any,
+    label_length: ArrayLike,
+    logit_length: ArrayLike,
     logits_time_major: bool = True,
     blank_index: int = 0,
 ) -> Tensor:

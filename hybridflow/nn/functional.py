@@ -11,6 +11,8 @@ __traits__ = ("makes tensors",)
 import math
 from typing import Any
 
+import numpy as np
+
 from hybridflow.array import random
 from hybridflow.array.creation import zeros_like
 from hybridflow.array.elementwise import (
@@ -398,7 +400,7 @@ def rms_norm(x: ArrayLike, scale: Any = None, axis: AxisLike = -1, epsilon: floa
     return _affine(multiply(x, rsqrt(add(mean(square(x), axis, keepdims=True), epsilon))), scale, None, dtype)
 
 
-def _affine(x: Tensor, scale: ArrayLike, offset: Any, dtype: Any) -> Tensor:
+def _affine(x: Tensor, scale: ArrayLike, offset: Any, dtype: np.dtype[Any]) -> Tensor:
     if scale is not None:
         x = multiply(x, scale)
     if offset is not None:

@@ -16,6 +16,7 @@ from hybridflow.array.shapes import moveaxis
 from hybridflow.array.special import sinc
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim, Extent
+from hybridflow.core.tensor import Tensor
 from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.eager.operands import scalar
 
@@ -71,7 +72,7 @@ _BETWEEN: dict[str, _Grid] = {
 }
 
 
-def _nearest(x: Any, axis: int, wanted: Extent, grid: str = "middles") -> Any:
+def _nearest(x: Tensor, axis: int, wanted: Extent, grid: str = "middles") -> Any:
     here = x.shape[axis]
     xp = _calculus(here, wanted)
     places = xp.floor(_NEAREST[grid](xp, here, wanted)).astype(np.int64)
@@ -97,7 +98,7 @@ def _linear(x: ArrayLike, axis: int, wanted: Extent, grid: str = "middles") -> A
 
 
 def _lanczos(radius: int) -> _Kernel:
-    def kernel(xp: Any, x: Any) -> Any:
+    def kernel(xp: Any, x: Tensor) -> Any:
         return xp.where(xp.abs(x) < radius, xp.sinc(x) * xp.sinc(x / radius), 0.0)
 
     return kernel, radius
@@ -107,7 +108,7 @@ def _triangle(xp: Any, x: ArrayLike) -> Any:
     return xp.maximum(1.0 - xp.abs(x), 0.0)
 
 
-def _bell(xp: Any, x: Any) -> Any:
+def _bell(xp: Any, x: Tensor) -> Any:
     return xp.where(xp.abs(x) <= 1.5, xp.exp(-2.0 * x * x), 0.0)
 
 
@@ -155,7 +156,7 @@ def _shares(here: Extent, wanted: Extent) -> Any:
     return xp.maximum(common, 0.0) / ratio
 
 
-def _by_weights(x: Any, axis: int, weights: Any) -> Any:
+def _by_weights(x: Tensor, axis: int, weights: Tensor) -> Any:
     result = tensordot(asarray(weights.astype(np.float32)), astype(x, dtypes.float32), axes=([1], [axis]))
     return moveaxis(result, 0, axis)
 
@@ -176,7 +177,7 @@ SAMPLERS: dict[Any, Callable[[Any, int, Extent], Any]] = {
 ON_GRIDS = {"bilinear": _linear, "nearest": _nearest}
 
 
-def resized_on_grid(x: Any, height: Extent, width: Extent, method: str, grid: str) -> Any:
+def resized_on_grid(x: Tensor, height: Extent, width: Extent, method: str, grid: str) -> Any:
     """The same by one of ``ON_GRIDS``, with elements taken at "middles", "starts" or "corners"."""
     for axis, wanted in ((x.ndim - 3, height), (x.ndim - 2, width)):
         x = ON_GRIDS[method](x, axis, wanted, grid)

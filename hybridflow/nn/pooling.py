@@ -285,7 +285,13 @@ def _over_windows(combine: Callable[[Any, Any], Tensor], x: Tensor, size: Each, 
 
 
 def _geometry(
-    stage: str, x: Tensor, extents: Any, ksize: Any, strides: PerAxis, padding: str | Sequence[Any], first: bool
+    stage: str,
+    x: Tensor,
+    extents: Any,
+    ksize: Any,
+    strides: PerAxis,
+    padding: str | Sequence[Any],
+    first: bool,
 ) -> Any:
     axes = len(extents)
     size, step = each(stage, "ksize", ksize, axes, first), each(stage, "strides", strides, axes, first)

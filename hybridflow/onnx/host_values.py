@@ -110,12 +110,12 @@ RULES["Transpose"] = lambda version, a, perm=None: np.transpose(a, perm)
 
 
 @rule("Max")
-def _max(version: int, *arrays: Any) -> Any:
+def _max(version: int, *arrays: np.ndarray) -> Any:
     return None if any(a.dtype == object for a in arrays) else _folded(np.maximum, arrays)
 
 
 @rule("Min")
-def _min(version: int, *arrays: Any) -> Any:
+def _min(version: int, *arrays: np.ndarray) -> Any:
     return None if any(a.dtype == object for a in arrays) else _folded(np.minimum, arrays)
 
 
@@ -134,7 +134,7 @@ def _mod(version: int, a: Tensor, b: Tensor, fmod: int = 0) -> Any:
 
 
 @rule("Cast")
-def _cast(version: int, a: Any, to: int, saturate: int = 1, round_mode: str = "up") -> Any:
+def _cast(version: int, a: np.ndarray, to: int, saturate: int = 1, round_mode: str = "up") -> Any:
     dtype = dtype_of(to)
     if dtype.kind not in "iubf" or dtypes.is_stored(dtype):
         return None
@@ -148,7 +148,7 @@ def _cast(version: int, a: Any, to: int, saturate: int = 1, round_mode: str = "u
 
 
 @rule("Where")
-def _where(version: int, condition: Any, a: Any, b: Any) -> Any:
+def _where(version: int, condition: np.ndarray, a: np.ndarray, b: np.ndarray) -> Any:
     return np.where(condition, a, b)
 
 
@@ -176,7 +176,7 @@ def _squeeze(version: int, a: np.ndarray, axes: np.ndarray | None = None) -> np.
 
 
 @rule("Unsqueeze")
-def _unsqueeze(version: int, a: Any, axes: Any = None) -> Any:
+def _unsqueeze(version: int, a: np.ndarray, axes: np.ndarray | None = None) -> Any:
     return np.expand_dims(a, tuple(int(n) for n in np.asarray(axes).reshape(-1)))
 
 
@@ -232,7 +232,7 @@ def _expand(version: int, a: np.ndarray, shape: np.ndarray) -> np.ndarray | None
 
 
 @rule("ConstantOfShape")
-def _constant_of_shape(version: int, shape: Any, value: Any = None) -> Any:
+def _constant_of_shape(version: int, shape: np.ndarray, value: np.ndarray | None = None) -> Any:
     if shape.dtype == object or math.prod(int(n) for n in shape) > MOST:
         return None
     value = np.zeros(1, np.float32) if value is None else value
@@ -250,14 +250,16 @@ def _range(version: int, start: np.ndarray, limit: np.ndarray, delta: np.ndarray
 
 
 @rule("Tile")
-def _tile(version: int, a: Tensor, repeats: Any) -> Any:
+def _tile(version: int, a: Tensor, repeats: np.ndarray) -> Any:
     if repeats.dtype == object or a.size * math.prod(int(n) for n in repeats) > MOST:
         return None
     return np.tile(a, tuple(int(n) for n in repeats))
 
 
 @rule("ReduceProd")
-def _product(version: int, a: Tensor, axes: Any = None, keepdims: int = 1, noop_with_empty_axes: int = 0) -> Any:
+def _product(
+    version: int, a: Tensor, axes: np.ndarray | None = None, keepdims: int = 1, noop_with_empty_axes: int = 0
+) -> Any:
     if a.dtype.kind == "f" or axes is not None or a.ndim != 1:
         return None
     result = a[:1].prod() if noop_with_empty_axes else a.prod()

@@ -93,7 +93,7 @@ class OnnxModel(Module):
         return self._compiled
 
     @entered
-    def __call__(self, *inputs: Any, **named: Any) -> Any:
+    def __call__(self, *inputs: object, **named: object) -> Any:
         """The result, or a tuple of them where the model has several."""
         values = self._bound(inputs, named)
         if any(isinstance(value, np.ndarray) and value.dtype.kind == "U" for value in values):

@@ -132,7 +132,7 @@ class Call:
             lambda tensor: permute_dims(tensor, permutation),
         )
 
-    def constant(self, value: Any, key: Any, function: Callable[[Any], np.ndarray]) -> np.ndarray:
+    def constant(self, value: np.ndarray, key: object, function: Callable[[Any], np.ndarray]) -> np.ndarray:
         """An array made of a constant, computed once: a constant too."""
         return self.run.constant(value, key, function)
 
@@ -377,7 +377,7 @@ def _newest(versions: Sequence[int], opset: int) -> int | None:
     return max(fitting, default=None)
 
 
-def _type_of(value: Any) -> Any:
+def _type_of(value: np.ndarray) -> Any:
     """The type of a value, as a message."""
     proto = onnx().TypeProto()
     if value is None:

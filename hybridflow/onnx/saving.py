@@ -213,7 +213,7 @@ class Writer:
     def integers(self, *values: int) -> str:
         return self.constant(np.array(values, np.int64))
 
-    def emit(self, op: str, *inputs: str, label: str | None = None, **attributes: Any) -> str:
+    def emit(self, op: str, *inputs: str, label: str | None = None, **attributes: object) -> str:
         if op in _VIEWS and all(name in self.arrays for name in inputs):  # a view of a weight is a weight
             arrays = [self.arrays[name] for name in inputs]
             return self.constant(_VIEWS[op](*arrays, **attributes), label or inputs[0])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack
 
 from hybridflow.array.elementwise import sqrt, square
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
-from hybridflow.optimizers.optimizer import Optimizer, Rate
+from hybridflow.optimizers.optimizer import Optimizer, OptimizerOptions, Rate
 
 
 class Adadelta(Optimizer):
@@ -33,7 +33,9 @@ class Adadelta(Optimizer):
 
     _is_elementwise = True
 
-    def __init__(self, learning_rate: Rate = 0.001, rho: float = 0.95, epsilon: float = 1e-7, **options: Any) -> None:
+    def __init__(
+        self, learning_rate: Rate = 0.001, rho: float = 0.95, epsilon: float = 1e-7, **options: Unpack[OptimizerOptions]
+    ) -> None:
         super().__init__(learning_rate, **options)
         self.rho, self.epsilon = float(rho), float(epsilon)
         self._in_unit(rho=rho)

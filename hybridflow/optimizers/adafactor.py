@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 from hybridflow.array.creation import zeros
 from hybridflow.array.elementwise import maximum, minimum, pow, sqrt, square
@@ -11,7 +11,7 @@ from hybridflow.array.shapes import expand_dims
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor, cast
-from hybridflow.optimizers.optimizer import Optimizer, Rate
+from hybridflow.optimizers.optimizer import Optimizer, OptimizerOptions, Rate
 
 
 class Adafactor(Optimizer):
@@ -51,7 +51,7 @@ class Adafactor(Optimizer):
         epsilon_2: float = 1e-3,
         clip_threshold: float = 1.0,
         relative_step: bool = True,
-        **options: Any,
+        **options: Unpack[OptimizerOptions],
     ) -> None:
         super().__init__(learning_rate, **options)
         self.beta_2_decay, self.relative_step = float(beta_2_decay), bool(relative_step)

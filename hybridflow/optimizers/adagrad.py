@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack
 
 from hybridflow.array.elementwise import sqrt, square
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
-from hybridflow.optimizers.optimizer import Optimizer, Rate
+from hybridflow.optimizers.optimizer import Optimizer, OptimizerOptions, Rate
 from hybridflow.optimizers.sparse_update import SparseRows
 
 
@@ -36,7 +36,7 @@ class Adagrad(Optimizer):
         learning_rate: Rate = 0.001,
         initial_accumulator_value: float = 0.1,
         epsilon: float = 1e-7,
-        **options: Any,
+        **options: Unpack[OptimizerOptions],
     ) -> None:
         super().__init__(learning_rate, **options)
         self.initial_accumulator_value, self.epsilon = float(initial_accumulator_value), float(epsilon)

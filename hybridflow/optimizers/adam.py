@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 from hybridflow.array.elementwise import maximum, sqrt
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import cast
 from hybridflow.optimizers.adam_base import _AdamBase
-from hybridflow.optimizers.optimizer import Rate
+from hybridflow.optimizers.optimizer import OptimizerOptions, Rate
 
 
 class Adam(_AdamBase):
@@ -44,7 +44,7 @@ class Adam(_AdamBase):
         beta_2: float = 0.999,
         epsilon: float = 1e-7,
         amsgrad: bool = False,
-        **options: object,
+        **options: Unpack[OptimizerOptions],
     ) -> None:
         super().__init__(learning_rate, beta_1, beta_2, epsilon, **options)
         self.amsgrad = bool(amsgrad)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack
 
 from hybridflow.array.elementwise import pow, square
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.eager.operands import as_tensor, cast
-from hybridflow.optimizers.optimizer import Optimizer, Rate
+from hybridflow.optimizers.optimizer import Optimizer, OptimizerOptions, Rate
 
 
 class _AdamBase(Optimizer):
@@ -21,7 +21,7 @@ class _AdamBase(Optimizer):
         beta_1: float = 0.9,
         beta_2: float = 0.999,
         epsilon: float = 1e-7,
-        **options: Any,
+        **options: Unpack[OptimizerOptions],
     ) -> None:
         super().__init__(learning_rate, **options)
         self.beta_1, self.beta_2, self.epsilon = float(beta_1), float(beta_2), float(epsilon)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack
 
 from hybridflow.array.elementwise import sign
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
-from hybridflow.optimizers.optimizer import Optimizer, Rate
+from hybridflow.optimizers.optimizer import Optimizer, OptimizerOptions, Rate
 
 
 class Lion(Optimizer):
@@ -32,7 +32,13 @@ class Lion(Optimizer):
 
     _is_elementwise = True
 
-    def __init__(self, learning_rate: Rate = 0.001, beta_1: float = 0.9, beta_2: float = 0.99, **options: Any) -> None:
+    def __init__(
+        self,
+        learning_rate: Rate = 0.001,
+        beta_1: float = 0.9,
+        beta_2: float = 0.99,
+        **options: Unpack[OptimizerOptions],
+    ) -> None:
         super().__init__(learning_rate, **options)
         self.beta_1, self.beta_2 = float(beta_1), float(beta_2)
         self._in_unit(beta_1=beta_1, beta_2=beta_2)

@@ -13,6 +13,7 @@ from hybridflow.control.cond import cond
 from hybridflow.core.context import suspended
 from hybridflow.core.serialization import described_of, description
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, ArgumentTypeError
 from hybridflow.jit.function import function
@@ -73,7 +74,7 @@ class LossScaleOptimizer(Optimizer):
             )
             self.step_counter = Variable(0, trainable=False, dtype=dtypes.int64, name="step_counter")
 
-    def scale_loss(self, loss: Any) -> Tensor:
+    def scale_loss(self, loss: ArrayLike) -> Tensor:
         """The loss times the present factor: what gradients are to be taken of.
 
         Args:

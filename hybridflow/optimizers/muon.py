@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from hybridflow.array.linalg import matmul
 from hybridflow.array.norms import matrix_norm
@@ -12,7 +12,7 @@ from hybridflow.array.shapes import matrix_transpose
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.optimizers.adam import Adam
-from hybridflow.optimizers.optimizer import Rate
+from hybridflow.optimizers.optimizer import Rate, SharedOptions
 
 
 class Muon(Adam):
@@ -76,7 +76,7 @@ class Muon(Adam):
         ns_steps: int = 5,
         nesterov: bool = True,
         rms_rate: float | None = 0.2,
-        **options: Any,
+        **options: Unpack[SharedOptions],
     ) -> None:
         super().__init__(learning_rate, adam_beta_1, adam_beta_2, epsilon, weight_decay=weight_decay, **options)
         self._in_unit(momentum=momentum)

@@ -9,7 +9,7 @@ import math
 import numbers
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Self, TypedDict
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from hybridflow.control.cond import cond
 from hybridflow.core.context import idle, now, suspended, users
 from hybridflow.core.serialization import Configured, description
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor, cast
@@ -56,6 +57,26 @@ class _State:
 
     def __reduce__(self) -> Any:
         return _State, (self.trained, [self.slots[id(v)] for v in self.trained])
+
+
+class SharedOptions(TypedDict, total=False):
+    """What all optimizers take by name, and pass on, but for the decay of weights, which some take themselves."""
+
+    clipnorm: float | None
+    clipvalue: float | None
+    global_clipnorm: float | None
+    use_ema: bool
+    ema_momentum: float
+    ema_overwrite_frequency: int | None
+    loss_scale_factor: float | None
+    gradient_accumulation_steps: int | None
+    name: str | None
+
+
+class OptimizerOptions(SharedOptions, total=False):
+    """What all optimizers take by name, and pass on."""
+
+    weight_decay: float | None
 
 
 class Optimizer(Configured):
@@ -193,7 +214,7 @@ class Optimizer(Configured):
         return rate(self._calls) if isinstance(self._rate, LearningRateSchedule) else rate()
 
     @learning_rate.setter
-    def learning_rate(self, value: Any) -> None:
+    def learning_rate(self, value: ArrayLike) -> None:
         if not isinstance(self._rate, Variable) or callable(value):
             raise ArgumentTypeError(
                 type(self).__name__,
@@ -613,7 +634,7 @@ class Optimizer(Configured):
         owner = next(kind for kind in type(self).__mro__ if "update_step" in vars(kind))
         return "update_rows" in vars(owner) and owner is not Optimizer
 
-    def assign(self, variable: Variable, value: Any) -> None:
+    def assign(self, variable: Variable, value: ArrayLike) -> None:
         """Set a variable or a slot, rounded to its dtype.
 
         Args:
@@ -788,14 +809,14 @@ class Optimizer(Configured):
                 raise self._wrong(name, share, "at least 0 and less than 1")
 
 
-def _settings(kind: Any) -> frozenset[str]:
+def _settings(kind: type[Any]) -> frozenset[str]:
     """The arguments of a class here, or of those behind one of the user's, that updates have as they were."""
     owner = (one for one in kind.__mro__ if one.__module__.startswith(f"{__package__}.") and "__init__" in vars(one))
     return frozenset().union(*map(_arguments_of, owner))
 
 
 @functools.cache  # of the classes here alone: the user's come and go
-def _arguments_of(kind: Any) -> frozenset[str]:
+def _arguments_of(kind: type[Any]) -> frozenset[str]:
     return frozenset(inspect.signature(kind).parameters) - {"args", "options", "learning_rate", "name"}
 
 

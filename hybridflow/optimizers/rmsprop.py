@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 from hybridflow.array.elementwise import rsqrt, square
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
-from hybridflow.optimizers.optimizer import Optimizer, Rate
+from hybridflow.optimizers.optimizer import Optimizer, OptimizerOptions, Rate
 
 
 class RMSprop(Optimizer):
@@ -42,7 +42,7 @@ class RMSprop(Optimizer):
         momentum: float = 0.0,
         epsilon: float = 1e-7,
         centered: bool = False,
-        **options: Any,
+        **options: Unpack[OptimizerOptions],
     ) -> None:
         super().__init__(learning_rate, **options)
         self.rho, self.momentum = float(rho), float(momentum)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack
 
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
-from hybridflow.optimizers.optimizer import Optimizer, Rate
+from hybridflow.optimizers.optimizer import Optimizer, OptimizerOptions, Rate
 from hybridflow.optimizers.sparse_update import SparseRows
 
 
@@ -33,7 +33,11 @@ class SGD(Optimizer):
     _is_elementwise = True
 
     def __init__(
-        self, learning_rate: Rate = 0.01, momentum: float = 0.0, nesterov: bool = False, **options: Any
+        self,
+        learning_rate: Rate = 0.01,
+        momentum: float = 0.0,
+        nesterov: bool = False,
+        **options: Unpack[OptimizerOptions],
     ) -> None:
         super().__init__(learning_rate, **options)
         self.momentum, self.nesterov = float(momentum), bool(nesterov)

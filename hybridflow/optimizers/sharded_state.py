@@ -16,6 +16,7 @@ import numpy as np
 from hybridflow.compiler.ops.batching_rules import MeshAxis, Share
 from hybridflow.core.context import now, suspended
 from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import builder
 from hybridflow.eager.operands import as_tensor
@@ -83,7 +84,7 @@ class ShardedSlot(Variable):
             )
         return self._current()
 
-    def assign(self, value: Any, *args: Any, **options: Any) -> Variable:
+    def assign(self, value: ArrayLike, *args: object, **options: object) -> Variable:
         """Set it: each process takes its part."""
         tensor = as_tensor(value, "assign", self.dtype)
         if tensor.shape != self._tensor.shape:
@@ -111,7 +112,7 @@ class _Part(Variable):
     def _read(self) -> Tensor:
         return self._tensor
 
-    def assign(self, value: Any, *args: Any, **options: Any) -> Variable:
+    def assign(self, value: ArrayLike, *args: object, **options: object) -> Variable:
         self._tensor = as_tensor(value, "assign", self._tensor.dtype)
         return self
 

@@ -44,6 +44,7 @@ from hybridflow.core import layer_context
 from hybridflow.core.context import now
 from hybridflow.core.shape import Shape
 from hybridflow.core.tensor import Operators, Tensor
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError
 from hybridflow.module import Module
@@ -229,7 +230,9 @@ def _straight_through(function: Callable[[Tensor], Tensor], pullback: Callable[[
 class QuantizedWeight(Weight):
     """Values of 8 or 4 bits with a scale for each channel, or for groups of values in each."""
 
-    def __init__(self, scheme: Scheme, shape: Sequence[int], channels: Sequence[int], dtype: Any, name: str) -> None:
+    def __init__(
+        self, scheme: Scheme, shape: Sequence[int], channels: Sequence[int], dtype: np.dtype[Any], name: str
+    ) -> None:
         self._scheme, self._layout, self._dtype = scheme, _Layout(shape, channels), dtype
         self._name = name
         layout = self._layout
@@ -295,18 +298,18 @@ class QuantizedWeight(Weight):
         packed: np.ndarray = low | (np.pad(high, missing) << 4)
         return packed
 
-    def _halves(self, dtype: Any) -> tuple[Tensor, Tensor]:
+    def _halves(self, dtype: DTypeLike) -> tuple[Tensor, Tensor]:
         """The quantized values of a packed matrix: its first half, and the rest."""
         layout = self._layout
         low = astype(bitwise_and(self.quantized, np.uint8(15)), dtype) - _OFFSET
         high = astype(bitwise_right_shift(self.quantized, np.uint8(4)), dtype) - _OFFSET
         return low, slice_axis(high, layout.axis, 0, layout.rows // 2)
 
-    def _matrix(self, dtype: Any) -> Tensor:
+    def _matrix(self, dtype: DTypeLike) -> Tensor:
         """The quantized values, without their scales."""
         return concat(self._halves(dtype), axis=self._layout.axis) if self._packs else astype(self.quantized, dtype)
 
-    def _scales(self, dtype: Any) -> Tensor:
+    def _scales(self, dtype: DTypeLike) -> Tensor:
         """The scale of each number, or for each channel where it is one."""
         layout, scale = self._layout, astype(self.scale, dtype)
         if self._groups == 1:
@@ -319,7 +322,7 @@ class QuantizedWeight(Weight):
         shape[layout.axis + 1] = group
         return reshape(broadcast_to(spread, shape), self._size(layout.rows))  # which a product takes in
 
-    def _scaled(self, dtype: Any) -> Tensor:
+    def _scaled(self, dtype: np.dtype[Any]) -> Tensor:
         """The matrix that is stood for."""
         wide = dtypes.compute_dtype(dtype)
         return astype(self._matrix(wide) * self._scales(wide), dtype)
@@ -347,7 +350,7 @@ class QuantizedWeight(Weight):
         out = terms[0] + terms[1] if self._packs else terms[0]
         return layout.spread(out if self._groups > 1 else out * scales[0])
 
-    def _floats(self, total: Tensor, zero_point: Tensor | None, scale: Tensor, dtype: Any) -> Tensor:
+    def _floats(self, total: Tensor, zero_point: Tensor | None, scale: Tensor, dtype: DTypeLike) -> Tensor:
         """What sums of products of quantized values stand for."""
         if zero_point is not None:
             total = total - zero_point * self.column_sums

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, ArgumentTypeError
 from hybridflow.module import Module
@@ -59,7 +60,7 @@ def _aligned(line: tuple[str, ...], widths: list[int]) -> str:
     return "  ".join(parts).rstrip()
 
 
-def _layers(stage: str, model: Any, where: Choice | None) -> list[tuple[str, Any]]:
+def _layers(stage: str, model: Module, where: Choice | None) -> list[tuple[str, Any]]:
     """The layers of a model that have weights to quantize, by path.  Raises where one has none yet."""
     if not isinstance(model, Module):
         raise ArgumentTypeError(stage, f"model is {type(model).__name__}. Expected a layer or a model.")
@@ -85,7 +86,7 @@ def _layers(stage: str, model: Any, where: Choice | None) -> list[tuple[str, Any
     return chosen
 
 
-def _check_dtype(stage: str, dtype: Any) -> None:
+def _check_dtype(stage: str, dtype: DTypeLike) -> None:
     if dtype not in ("int8", "int4"):
         raise ArgumentError(stage, f"dtype is {dtype!r}. Expected 'int8' or 'int4'.")
 
@@ -103,7 +104,7 @@ def _of_layer(scheme: Scheme, layer: Any) -> Scheme:
     return scheme
 
 
-def _plain_value(weight: Any, stage: str, title: str) -> Any:
+def _plain_value(weight: Variable, stage: str, title: str) -> Any:
     if isinstance(weight, Variable):
         return weight.value()
     if isinstance(weight, (FakeQuantizedWeight, ObservedWeight)):
@@ -111,7 +112,7 @@ def _plain_value(weight: Any, stage: str, title: str) -> Any:
     raise ArgumentError(stage, f"{title} is quantized already.")
 
 
-def _variables(weight: Any) -> list[Variable]:
+def _variables(weight: Variable) -> list[Variable]:
     return [weight] if isinstance(weight, Variable) else [weight.variable]
 
 
@@ -161,7 +162,7 @@ def _error(value: Tensor, quantized: QuantizedWeight) -> float:
     return float(np.linalg.norm(np.asarray(quantized._whole()) - before)) / whole if whole else 0.0
 
 
-def weights(model: Any, dtype: str = "int8", group_size: int | None = None, where: Choice | None = None) -> Report:
+def weights(model: Module, dtype: str = "int8", group_size: int | None = None, where: Choice | None = None) -> Report:
     """Quantize the weights of a model, in place; inputs stay floats.
 
     Kernels and tables of vectors are held in 8 or 4 bits, with a scale for each channel or group.  They are converted
@@ -195,7 +196,7 @@ def weights(model: Any, dtype: str = "int8", group_size: int | None = None, wher
     return _replace_weights(stage, model, _layers(stage, model, where), lambda _: Scheme.parse(name))
 
 
-def dynamic(model: Any, dtype: str = "int8", where: Choice | None = None) -> Report:
+def dynamic(model: Module, dtype: str = "int8", where: Choice | None = None) -> Report:
     """Quantize the weights of a model in place, and the inputs of dense layers at each call.
 
     Each row of inputs is quantized to int8 by its largest amount, and products are summed in int32.  Convolutions,
@@ -223,7 +224,7 @@ def dynamic(model: Any, dtype: str = "int8", where: Choice | None = None) -> Rep
     return _replace_weights(stage, model, _layers(stage, model, where), lambda _: Scheme.parse(dtype))
 
 
-def by_name(model: Any, mode: str) -> Report:
+def by_name(model: Module, mode: str) -> Report:
     """``weights`` or ``dynamic``, by the name of a scheme."""
     scheme = Scheme.parse(mode)
     if scheme.inputs not in ("float", "dynamic"):
@@ -231,7 +232,7 @@ def by_name(model: Any, mode: str) -> Report:
     return _replace_weights("quantize", model, _layers("quantize", model, None), lambda _: scheme)
 
 
-def static(model: Any, samples: Any, dtype: str = "int8", where: Choice | None = None) -> Report:
+def static(model: Any, samples: Iterable[Any], dtype: str = "int8", where: Choice | None = None) -> Report:
     """Quantize the weights of a model in place, and inputs by ranges that samples show.
 
     The model is called with each of the ``samples``.  The least and the largest element that a dense layer or a
@@ -295,7 +296,7 @@ def _observed(stage: str, layers: list[tuple[str, Any]]) -> Iterator[None]:
 
 
 def prepare_training(
-    model: Any, dtype: str = "int8", quantizes_inputs: bool = True, where: Choice | None = None
+    model: Module, dtype: str = "int8", quantizes_inputs: bool = True, where: Choice | None = None
 ) -> None:
     """Let a model be trained for quantization, in place: its weights and inputs are rounded as they will be.
 
@@ -338,7 +339,7 @@ def prepare_training(
         _follow(model, layer, scheme)
 
 
-def convert(model: Any) -> Report:
+def convert(model: Module) -> Report:
     """Put quantized weights in the places of those that ``prepare_training`` let be trained.
 
     Args:
@@ -365,7 +366,7 @@ def convert(model: Any) -> Report:
     except ArgumentError:
         raise ArgumentError(stage, "no layer is prepared. Call hf.quantize.prepare_training(model) before.") from None
 
-    def scheme_of(layer: Any) -> Scheme:
+    def scheme_of(layer: Module) -> Scheme:
         (_, first, _), *_ = _weights(layer)
         return Scheme(first._scheme.dtype, "float" if first.input_range is None else "static")
 

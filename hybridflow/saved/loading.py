@@ -58,7 +58,7 @@ class Loaded(Module):
     def _attributes(self) -> Iterator[tuple[str, Any]]:
         yield from self._named.items()
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         if self._called is None:
             names = ", ".join(self.functions)
             raise ArgumentError("saved", f"{self._path} has the functions {names}: call one of them, loaded.name.")

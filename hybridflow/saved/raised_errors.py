@@ -23,7 +23,7 @@ def records_of(functions: Sequence[Any]) -> list[Any]:
     return [_record_of(one) for one in functions]
 
 
-def _record_of(function: Any) -> list[Any] | None:
+def _record_of(function: object) -> list[Any] | None:
     if isinstance(function, KeptError):
         return function.record
     return _record(function, function.kind) if isinstance(function, Raising) and function.kind is not None else None
@@ -72,7 +72,7 @@ class KeptError:
         if not isinstance(self._made([]), Exception):
             raise ValueError("an error of the program is none")
 
-    def __call__(self, *arrays: Any) -> NoReturn:
+    def __call__(self, *arrays: object) -> NoReturn:
         raise self._made(arrays)
 
     def _made(self, arrays: Sequence[Any]) -> Exception:

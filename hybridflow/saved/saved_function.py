@@ -245,7 +245,7 @@ class _Body:
         self.by_place = inspect.Signature([inspect.Parameter(*parameter) for parameter in programs[0].parameters])
         self.function: Any = None
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         return self.function.inline(args, kwargs)
 
 

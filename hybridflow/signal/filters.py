@@ -74,7 +74,7 @@ def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, zi: object
     b_rest, a_rest = column(slice_axis(numerator, 0, 1, order + 1)), column(slice_axis(denominator, 0, 1, order + 1))
     first = numerator[0]
 
-    def step(carried: Any, sample: Tensor) -> Any:
+    def step(carried: Tensor, sample: Tensor) -> Any:
         z = carried[1]
         if order == 0:
             return first * sample, z

@@ -101,7 +101,7 @@ def from_scipy(x: Any) -> Any:
 
 
 @entered
-def to_dense(x: Any, default_value: Any = None, validate_indices: bool = True) -> Tensor:
+def to_dense(x: SparseBase, default_value: Any = None, validate_indices: bool = True) -> Tensor:
     """The dense tensor, in which entries at one place are added up.
 
     Args:

@@ -18,7 +18,7 @@ from hybridflow.compiler.ir.types import TensorType, broadcast_shapes
 from hybridflow.core.promotion import to_dtype
 from hybridflow.core.string_tensor import StringTensor, as_bytes, as_strings, holds_texts, is_string, of_texts, string
 from hybridflow.core.tensor import Tensor
-from hybridflow.core.type_aliases import ArrayLike
+from hybridflow.core.type_aliases import ArrayLike, ShapeLike
 from hybridflow.eager import string_ops
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, IndexRangeError, ShapeError, entered
@@ -28,7 +28,7 @@ from hybridflow.strings.host import extent, known, mapped, step
 
 
 @entered
-def constant(value: Any, shape: Any = None) -> StringTensor:
+def constant(value: ArrayLike | str | bytes, shape: ShapeLike | None = None) -> StringTensor:
     """Tensor of texts: each is kept as bytes, a ``str`` in UTF-8.
 
     Args:
@@ -195,7 +195,7 @@ def substr(input: object, pos: object, len: object, unit: str = "BYTE", name: st
         texts, starts, counts = np.broadcast_arrays(texts, starts, counts)
         rows = zip(texts.ravel().tolist(), starts.ravel().tolist(), counts.ravel().tolist())
         outcome = [_part(text, at, n, unit, k) for k, (text, at, n) in enumerate(rows)]
-        result: Any = np.empty(builtins.len(outcome), object)
+        result: np.ndarray = np.empty(builtins.len(outcome), object)
         result[:] = outcome
         return result.reshape(texts.shape)
 
@@ -257,7 +257,7 @@ def join(inputs: object, separator: object = "", name: str | None = None) -> Any
     def run(*texts: np.ndarray) -> Any:
         columns = [array.ravel().tolist() for array in np.broadcast_arrays(*texts)]
         outcome = [between.join(row) for row in zip(*columns)]
-        result: Any = np.empty(len(outcome), object)
+        result: np.ndarray = np.empty(len(outcome), object)
         result[:] = outcome
         return result.reshape(np.broadcast_shapes(*[a.shape for a in texts]))
 
@@ -268,14 +268,18 @@ string_ops.joins[:] = [join]
 
 
 def _scalar(text: bytes) -> np.ndarray:
-    result: Any = np.empty((), object)
+    result: np.ndarray = np.empty((), object)
     result[()] = text
     return result
 
 
 @entered
 def reduce_join(
-    inputs: Any, axis: Any = None, keepdims: bool = False, separator: object = "", name: str | None = None
+    inputs: ArrayLike | str | bytes,
+    axis: Any = None,
+    keepdims: bool = False,
+    separator: object = "",
+    name: str | None = None,
 ) -> Any:
     """Texts along axes put together.
 
@@ -304,7 +308,7 @@ def reduce_join(
 
         def rows(texts: np.ndarray, splits: np.ndarray) -> Any:
             listed = texts.tolist()
-            outcome: Any = np.empty(len(splits) - 1, object)
+            outcome: np.ndarray = np.empty(len(splits) - 1, object)
             outcome[:] = [between.join(listed[a:b]) for a, b in itertools.pairwise(splits)]
             return outcome[:, None] if keepdims else outcome
 
@@ -326,7 +330,7 @@ def reduce_join(
         kept = [texts.shape[a] for a in rest]
         table = texts.transpose([*rest, *order]).reshape(int(np.prod(kept, dtype=np.int64)), -1) if texts.size else None
         count = int(np.prod(kept, dtype=np.int64))
-        outcome: Any = np.empty(count, object)
+        outcome: np.ndarray = np.empty(count, object)
         outcome[:] = [b""] * count if table is None else [between.join(row) for row in table.tolist()]
         return outcome.reshape(
             [1 if a in order else n for a, n in enumerate(texts.shape) if keepdims or a not in order]
@@ -426,7 +430,7 @@ def _columns(flat: list[Any], kinds: Sequence[Any]) -> list[np.ndarray]:
     columns = [flat] if len_(kinds) == 1 else list(zip(*flat)) or [()] * len_(kinds)
     result = []
     for column, kind in zip(columns, kinds):
-        array: Any = np.empty(len_(column), object if is_string(kind) else kind)
+        array: np.ndarray = np.empty(len_(column), object if is_string(kind) else kind)
         array[:] = list(column)
         result.append(array)
     return result
@@ -681,7 +685,7 @@ def unicode_encode(
     if isinstance(input, Ragged):
 
         def rows(codes: np.ndarray, splits: np.ndarray) -> Any:
-            outcome: Any = np.empty(len_(splits) - 1, object)
+            outcome: np.ndarray = np.empty(len_(splits) - 1, object)
             outcome[:] = [text(codes[a:b]) for a, b in itertools.pairwise(splits)]
             return outcome
 
@@ -694,7 +698,7 @@ def unicode_encode(
         raise ShapeError(stage, f"code points are {x.type}. Expected an axis.")
 
     def run(codes: np.ndarray) -> Any:
-        outcome: Any = np.empty(codes.shape[:-1], object)
+        outcome: np.ndarray = np.empty(codes.shape[:-1], object)
         for place in np.ndindex(codes.shape[:-1]):
             outcome[place] = text(codes[place])
         return outcome
@@ -781,9 +785,14 @@ def to_number(input: object, out_type: object = dtypes.float32, name: str | None
 
 @entered
 def as_string(
-    input: Any, precision: int = -1, scientific: bool = False, shortest: bool = False, width: int = -1, fill: str = "",
+    input: Any,
+    precision: int = -1,
+    scientific: bool = False,
+    shortest: bool = False,
+    width: int = -1,
+    fill: str = "",
     name: str | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """Numbers as texts.
 
     Args:
@@ -840,7 +849,7 @@ def as_string(
     def run(values: np.ndarray) -> Any:
         if values.dtype.kind not in "iubfc":
             values = values.astype(np.float32)
-        outcome: Any = np.empty(values.size, object)
+        outcome: np.ndarray = np.empty(values.size, object)
         outcome[:] = [number(value).encode() for value in values.ravel().tolist()]
         return outcome.reshape(values.shape)
 
@@ -1070,7 +1079,7 @@ def _of_rows(stage: str, data: object, of_row: Callable[[list[bytes]], list[byte
 
     def run_dense(texts: np.ndarray) -> Any:
         rows = [of_row(row) for row in texts.reshape(-1, texts.shape[-1]).tolist()] if texts.shape[-1] else []
-        outcome: Any = np.empty(len_(rows) * count, object)
+        outcome: np.ndarray = np.empty(len_(rows) * count, object)
         outcome[:] = [t for row in rows for t in row]
         return outcome.reshape(*texts.shape[:-1], count)
 

@@ -22,6 +22,7 @@ from hybridflow.core.string_tensor import (
     trace_codes,
 )
 from hybridflow.core.tensor import Tensor, wrap
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.ragged import Ragged
 from hybridflow.tracing.effect_token import ask, call_in_order
 
@@ -76,7 +77,7 @@ def _tensor(array: Any, kind: TensorType) -> Tensor:
     return wrap(np.ascontiguousarray(np.asarray(array, kind.dtype)).reshape(np.shape(array)))
 
 
-def _array(array: Any, kind: TensorType) -> np.ndarray:
+def _array(array: np.ndarray, kind: TensorType) -> np.ndarray:
     if is_string(kind.dtype):
         return codes_of(np.asarray(array, object))
     return np.ascontiguousarray(np.asarray(array, kind.dtype)).reshape(np.shape(array))
@@ -88,12 +89,12 @@ def extent(function: Arrays, inputs: Sequence[Tensor]) -> Any:
     return count._to_extent()
 
 
-def of_each(function: Callable[[bytes], Any], texts: np.ndarray, dtype: Any = None) -> np.ndarray:
+def of_each(function: Callable[[bytes], Any], texts: np.ndarray, dtype: DTypeLike | None = None) -> np.ndarray:
     """``function`` of each text of an array."""
     outcome = list(map(function, texts.ravel().tolist()))
     if dtype is not None:
         return np.array(outcome, dtype).reshape(texts.shape)
-    result: Any = np.empty(len(outcome), object)
+    result: np.ndarray = np.empty(len(outcome), object)
     result[:] = outcome
     return result.reshape(texts.shape)
 

@@ -27,7 +27,7 @@ def is_weak(value: object) -> bool:
     return weak_kind(value) is not None
 
 
-def widened_dtype(stage: str, start: Any, dtype: np.dtype[Any], end: Any) -> np.dtype[Any]:
+def widened_dtype(stage: str, start: object, dtype: np.dtype[Any], end: Any) -> np.dtype[Any]:
     """The dtype that a loop variable needs: it starts with ``start``, has ``dtype`` when an iteration begins, and is
     ``end`` after it.
 

@@ -77,7 +77,7 @@ def _weak(out: object) -> Any:
 def _operator(name: str, ufunc: np.ufunc, is_reflected: bool = False) -> None:
     general = getattr(Operators, name)
 
-    def method(self: Any, *others: Any) -> Any:
+    def method(self: Any, *others: object) -> Any:
         if not self.is_weak or not _are_weak(others):
             return general(self, *others)
         if is_reflected:

@@ -83,7 +83,7 @@ class SymbolicFloat(OpenFloat):
             return SymbolicFloat(literal(np.array(known)), known, frozenset(), self._assumptions)
         return None
 
-    def _with(self, op: str, operation: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    def _with(self, op: str, operation: Callable[[Any, Any], Any], left: Any, right: object) -> Any:
         """``operation`` of two numbers, one of which is this."""
         other = right if left is self else left
         if isinstance(other, (np.ndarray, np.generic)) or not self._is_open:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -124,7 +124,7 @@ class Weights(Mapping[str, Tensor]):
         return f"<Weights of {self.path.rstrip('/').rpartition('/')[2]} ({self.format}): {arrays}, {count} elements>"
 
 
-def unread(shape: Any, dtype: DTypeLike, read: Callable[[], np.ndarray]) -> Entry:
+def unread(shape: Sequence[int], dtype: DTypeLike, read: Callable[[], np.ndarray]) -> Entry:
     """An entry whose shape comes from a file.  Raises ValueError for what no array has."""
     extents = tuple([int(extent) for extent in shape])
     native = np.dtype(dtype).newbyteorder("=")

@@ -85,7 +85,7 @@ def of_tree(module: Any, node: _Node, path: str = "") -> Iterator[Assignment]:
             yield from _of_list(value, child, _joined(path, name))
 
 
-def parts(module: Any) -> Iterator[tuple[str, Any]]:
+def parts(module: Module) -> Iterator[tuple[str, Any]]:
     """What a module holds by the names of its attributes, in the order in which Keras visits them: modules, and what is
     in lists, tuples and dicts, each with its place or key.
 

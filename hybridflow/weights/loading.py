@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hybridflow.core.file_errors import reading
 from hybridflow.errors import ArgumentError, CheckpointError
+from hybridflow.module import Module
 from hybridflow.weights import archives, hdf5, keras_layout, tensorflow_layout, torch_layout
 from hybridflow.weights.arrays import STAGE, Weights
 from hybridflow.weights.assigning import WeightsReport, assign
@@ -92,7 +93,7 @@ def _from_keras(model: Layer, path: str, format: str, skip_mismatch: bool) -> We
     return assign(path, list(wanted), assignments, unused, skip_mismatch)
 
 
-def _renamed(weights: Weights, rename: Any) -> dict[str, str]:
+def _renamed(weights: Weights, rename: Mapping[str, str] | Callable[[str], str] | None) -> dict[str, str]:
     """The new name of each array."""
     result: dict[str, str] = {}
     for old in weights:
@@ -110,7 +111,7 @@ def _renamed(weights: Weights, rename: Any) -> dict[str, str]:
     return {old: new for new, old in result.items()}
 
 
-def _flattened(model: Any) -> dict[int, tuple[int, ...]]:
+def _flattened(model: Module) -> dict[int, tuple[int, ...]]:
     """The shapes that inputs of dense layers had before they were flattened, by the layers' ids.
 
     PyTorch flattens [channels, height, width], hybridflow [height, width, channels], so rows of such a layer's kernel

@@ -78,7 +78,7 @@ class _Named(_Sealed):
     def __init__(self, call: Callable[..., Any]) -> None:
         self._call = call
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         return self._call(*args)
 
 
@@ -106,7 +106,7 @@ class _Tensor(_Sealed):
 
     __slots__ = ("entry",)
 
-    def __init__(self, storage: Any, offset: Any, size: Any, stride: Any, *_: object) -> None:
+    def __init__(self, storage: object, offset: Any, size: Any, stride: Any, *_: object) -> None:
         if not isinstance(storage, _Storage) or len(size) != len(stride):
             raise pickle.UnpicklingError("a tensor is made of something else than a storage")
         shape, steps, start = tuple(map(int, size)), tuple(map(int, stride)), int(offset)

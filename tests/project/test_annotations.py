@@ -6,7 +6,7 @@ import re
 
 from tests.support.paths import ROOT
 
-MOST = 2585  # lines of hybridflow/; it was 4 238; whoever has made them fewer lowers it
+MOST = 1719  # lines of hybridflow/; it was 4 238; whoever has made them fewer lowers it
 ANNOTATION = re.compile(r": Any\b")
 
 

@@ -10,6 +10,7 @@ from hybridflow.array.creation import arange, asarray, zeros_like
 from hybridflow.array.elementwise import tanh
 from hybridflow.array.indexing import take
 from hybridflow.array.shapes import expand_dims
+from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.nn.attention import scaled_dot_product_attention
 from hybridflow.nn.functional import gelu
@@ -86,7 +87,9 @@ class BERT(Pretrained):
         old = name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
         return None if old.startswith("cls.") else super()._known(old)
 
-    def __call__(self, tokens: Any, token_type_ids: Any = None, attention_mask: Any = None) -> Any:
+    def __call__(
+        self, tokens: ArrayLike, token_type_ids: ArrayLike | None = None, attention_mask: ArrayLike | None = None
+    ) -> Any:
         """Features of each step [batch, steps, features], and of the texts [batch, features].
 
         ``tokens`` are integers [batch, steps]; where ``attention_mask`` is 0 there is no step.

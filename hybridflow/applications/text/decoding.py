@@ -56,7 +56,7 @@ class Decoder(Pretrained):
         empty = tuple([zeros((batch, count, places, width)) for _ in range(layers)])
         return Cache(empty, empty, asarray(0))
 
-    def __call__(self, tokens: Any, cache: Cache | None = None) -> Any:
+    def __call__(self, tokens: ArrayLike, cache: Cache | None = None) -> Any:
         """Logits of the next token at each step; with a cache, a pair of these and the cache that goes on.
 
         ``tokens`` are integers [batch, steps].  With a cache they follow what it has seen; where it has no room for
@@ -75,7 +75,7 @@ class Decoder(Pretrained):
     def _forward(self, tokens: object, cache: Cache | None) -> Any:
         raise NotImplementedError
 
-    def generate(self, tokens: Any, count: int, end: int | None = None) -> np.ndarray:
+    def generate(self, tokens: ArrayLike, count: int, end: int | None = None) -> np.ndarray:
         """The likeliest ``count`` tokens after each row of ``tokens``, one after another.
 
         With ``end`` it stops where all rows have that token; rows that had it before go on with it.
@@ -118,7 +118,7 @@ class Decoder(Pretrained):
 
 
 def attended(
-    query: ArrayLike, key: Any, value: ArrayLike, cache: Cache | None, layer: int, shared: bool
+    query: ArrayLike, key: Tensor, value: ArrayLike, cache: Cache | None, layer: int, shared: bool
 ) -> tuple[Any, Any, Any]:
     """Attention to earlier steps; with a cache also to those in it.  Returns the result, and keys and values."""
     if cache is None:
@@ -134,7 +134,7 @@ def attended(
     return scaled_dot_product_attention(query, keys, values, mask, enable_gqa=shared), keys, values
 
 
-def positions_of(tokens: Any, cache: Cache | None) -> Any:
+def positions_of(tokens: Tensor, cache: Cache | None) -> Any:
     """The positions of new steps."""
     place = arange(tokens.shape[1])
     return place if cache is None else place + cache.length

@@ -12,6 +12,7 @@ from hybridflow.array.creation import asarray
 from hybridflow.array.indexing import take
 from hybridflow.array.linalg import matmul
 from hybridflow.array.shapes import concat, permute_dims
+from hybridflow.core.tensor import Tensor
 from hybridflow.errors import ArgumentError
 from hybridflow.nn.functional import rms_norm, silu
 
@@ -137,7 +138,7 @@ class Llama(Decoder):
         return rms_norm(x, self._of(f"{name}.weight"), -1, self._epsilon)
 
 
-def _rotated(x: Any, rotation: tuple[Any, Any]) -> Any:
+def _rotated(x: Tensor, rotation: tuple[Any, Any]) -> Any:
     """Each pair of features, one of either half, turned by an angle that grows with the position."""
     cosines, sines = rotation
     half = x.shape[-1] // 2

@@ -15,6 +15,7 @@ from hybridflow.array.creation import asarray
 from hybridflow.array.linalg import matmul
 from hybridflow.array.shapes import permute_dims, reshape
 from hybridflow.core.context import suspended
+from hybridflow.core.tensor import Tensor
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError, CheckpointError
 from hybridflow.module import Module
@@ -146,13 +147,13 @@ class Pretrained(Module):
         return layer_norm(x, self._of(f"{name}.weight"), self._of(f"{name}.bias"), -1, epsilon)
 
 
-def heads(x: Any, count: int) -> Any:
+def heads(x: Tensor, count: int) -> Any:
     """[batch, steps, features] as [batch, heads, steps, features of one]."""
     batch, steps, width = x.shape
     return permute_dims(reshape(x, (batch, steps, count, width // count)), (0, 2, 1, 3))
 
 
-def joined(x: Any) -> Any:
+def joined(x: Tensor) -> Any:
     """[batch, heads, steps, features of one] as [batch, steps, features]."""
     batch, count, steps, width = x.shape
     return reshape(permute_dims(x, (0, 2, 1, 3)), (batch, steps, count * width))

@@ -146,7 +146,7 @@ def _arange(element_of: Callable[[Any, Any], Any]) -> Callable[[Function], Funct
     none."""
 
     def special(make: Function) -> Function:
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: object, **kwargs: object) -> Any:
             names = dict(zip(("start", "stop", "step"), args), **kwargs)
             start, stop = names.get("start", 0), names.get("stop")
             bounds = [0, start] if stop is None else [start, stop]
@@ -184,7 +184,7 @@ def _tensor_of(number: object, dtype: DTypeLike) -> Tensor:
 
 
 def _enumerate(make: Function) -> Function:
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         walk = (
             enumerate_space(*args, **{"begin" if k == "start" else k: v for k, v in kwargs.items()}) if args else None
         )
@@ -247,7 +247,7 @@ def _of_value(compute: Callable[[SymbolicNumber], Any]) -> Callable[[Function], 
 def _bool(make: Function) -> Function:
     convert = _of_value(symbolic_number.to_bool)(make)
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         return (
             convert(truth(args[0]), *args[1:], **kwargs) if args and not is_open(args[0]) else convert(*args, **kwargs)
         )
@@ -260,7 +260,7 @@ def _floats(compute: Callable[[Tensor], Tensor]) -> Callable[[Function], Functio
 
 
 def _getattr(get: Function) -> Function:
-    def call(value: Any, name: str, *default: Any) -> Any:
+    def call(value: Any, name: str, *default: object) -> Any:
         if not is_number(value):
             return get(value, name, *default)
         try:
@@ -438,7 +438,7 @@ def method_of_list(value: list[Any], name: str, method: Callable[..., Any]) -> C
     return sorting.method_sort(value, method) if name == "sort" else method
 
 
-def _insert(values: list[Any], insert: Any, index: Any, new: Any) -> None:
+def _insert(values: list[Any], insert: Any, index: object, new: object) -> None:
     if isinstance(index, SymbolicTensor):
         dynamic_list_reads.insert_at(values, index, new)
     else:

@@ -148,7 +148,7 @@ def _location_of(known: list[Any], value: object) -> tuple[Any, Any]:
     return reductions.any(matches), cast(reductions.argmax(elementwise.astype(matches, dtypes.int32)), dtypes.int32)
 
 
-def contains(recording: GuardBuilder, container: Any, key: Any) -> Any:
+def contains(recording: GuardBuilder, container: Any, key: object) -> Any:
     """``key in container``, a dict or a set."""
     recording.note(builtin_reads.iterate, container)
     location, _ = _location_of(list(container), key)
@@ -178,7 +178,7 @@ def is_among(recording: GuardBuilder, value: Any, container: Any) -> Any:
 def method_of_lookup(value: object, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     """What to call for a method of a dict or a set, which finds by hash what it is given."""
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         recording = active.recording
         if name == "get" and args and recording is not None and type(value) in _MAPPINGS and _is_key(args[0]):
             recording.note(builtin_reads.iterate, value)
@@ -188,7 +188,7 @@ def method_of_lookup(value: object, name: str, method: Callable[..., Any]) -> Ca
     return call
 
 
-def _get(value: Any, key: Any, default: Any = None) -> Any:
+def _get(value: Any, key: object, default: object = None) -> Any:
     location, place = _location_of(list(value), key)
     if location is False:
         return default
@@ -213,7 +213,7 @@ def _count(held: Any, value: Any) -> Any:
     return number_of(reductions.sum(elementwise.astype(hits(list(held), value), dtypes.int64))) if held else 0
 
 
-def _pop(held: Any, key: Any) -> Any:
+def _pop(held: Any, key: object) -> Any:
     if not held:
         raise IndexError("pop from empty list")
     frame = frame_of_user()
@@ -272,7 +272,7 @@ class Items:
             return item(recording, self._held, key)
         return self._held[key]
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: Any) -> None:
         if active.recording is not None:
             for held, is_it in list(aliasing.origins(self._held)):
                 _change_one(held, is_it, lambda: Items(held).set(key, value))  # noqa: B023

@@ -97,12 +97,12 @@ class Branches:
         return fork.set_then_value(value) if type(fork) is Conditional else value
 
     @staticmethod
-    def chosen(fork: Any, one: Any, other: Any) -> Any:
+    def chosen(fork: Any, one: object, other: object) -> Any:
         """``one if ... else other``"""
         return one if fork is True else other if fork is False else fork.value(one, other)
 
     @staticmethod
-    def second(first: Any, second: Any, fork: Any, is_and: bool) -> Any:
+    def second(first: object, second: object, fork: Any, is_and: bool) -> Any:
         """``first and second``, ``first or second``, where ``fork`` says whether it is the second."""
         if fork is True:
             return second
@@ -114,7 +114,7 @@ class Branches:
         narrowing.note_meaning(result, is_and, fork.pred, second)
         return result
 
-    def truth_of_second(self, first: Any, second: Any, fork: Any, is_and: bool) -> Any:
+    def truth_of_second(self, first: object, second: object, fork: Any, is_and: bool) -> Any:
         """As ``second``, where nothing but its truth matters."""
         if fork is True:
             return second
@@ -213,7 +213,7 @@ class Branches:
         return continuations.common(sys._getframe(1), bundle, bound_names(names))
 
     @staticmethod
-    def resume(bundle: Any, names: Sequence[str], ended: int, one: Any = None) -> list[Any]:
+    def resume(bundle: Any, names: Sequence[str], ended: int, one: object = None) -> list[Any]:
         """After such a block; ``ended`` is the line at which a block with ``finally`` begins, 0 for others."""
         frame = sys._getframe(1)
         if type(one) is with_statements.With:
@@ -302,7 +302,7 @@ class Branches:
         except_clauses.raise_later(sys._getframe(1), error, error.__cause__)
 
     @staticmethod
-    def require(value: object, *message: Any) -> None:
+    def require(value: object, *message: object) -> None:
         """``assert value, message`` of a tensor."""
         except_clauses.require(sys._getframe(1), truth(_truth(value)), AssertionError(*message))
 

@@ -172,7 +172,7 @@ def method(values: list[Any], name: str, method: Callable[..., Any]) -> Callable
     if name in _KEEPING:
         return method
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         dynamic_list.settle_all(values)
         return method(*args, **kwargs)
 
@@ -300,7 +300,7 @@ def callable_for(function: object, function_called: Callable[..., Any]) -> Calla
     """What to call for a function that is not the user's, and may be given such lists."""
     replacement = _FUNCTIONS.get(function) if isinstance(function, _HASHED) else None
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         if not state.active.grown:
             return function_called(*args, **kwargs)
         if replacement is not None and args and is_dynamic(args[0]):
@@ -343,7 +343,7 @@ def _reverse(builtin: Callable[..., object], values: Any) -> Any:
     return builtin(iterate(values))
 
 
-def _stack(builtin: Callable[..., object], values: Any, *args: Any, **kwargs: Any) -> Any:
+def _stack(builtin: Callable[..., object], values: Any, *args: object, **kwargs: object) -> Any:
     """A function that stacks items: the rows are the stack."""
     rows = stack_items(values)
     if rows is None:
@@ -356,7 +356,7 @@ def _stack(builtin: Callable[..., object], values: Any, *args: Any, **kwargs: An
     return rows
 
 
-def _array(builtin: Callable[..., Any], values: Any, *args: Any, **kwargs: Any) -> Any:
+def _array(builtin: Callable[..., Any], values: Any, *args: object, **kwargs: object) -> Any:
     """A function that makes a tensor of what it is given."""
     rows = stack_items(values)
     if rows is None:
@@ -365,7 +365,7 @@ def _array(builtin: Callable[..., Any], values: Any, *args: Any, **kwargs: Any) 
     return builtin(rows, *args, **kwargs)
 
 
-def _concat(builtin: Callable[..., object], values: Any, *args: Any, **kwargs: Any) -> Any:
+def _concat(builtin: Callable[..., object], values: Any, *args: object, **kwargs: object) -> Any:
     rows = stack_items(values)
     axis = kwargs.get("axis", args[0] if args else 0)
     if rows is None or axis != 0 or len(rows.shape) < 2 or kwargs.keys() - {"axis"} or len(args) > 1:

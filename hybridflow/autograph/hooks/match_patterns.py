@@ -90,7 +90,7 @@ class Matcher:
     def _value(self, subject: object, operand: int) -> MatchResult:
         return equal(subject, self._operands[operand]), {}
 
-    def _singleton(self, subject: Any, value: Any) -> MatchResult:
+    def _singleton(self, subject: Any, value: object) -> MatchResult:
         if is_number(subject) and isinstance(value, bool):
             if subject.kind is not bool:
                 return (False, {}) if subject.narrow is not bool else _undecided(subject)

@@ -207,7 +207,7 @@ class Spread:
     def __init__(self, function: Callable[..., Any]) -> None:
         self.__wrapped__ = function
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: object, **kwargs: object) -> Any:
         if not state.active.chosen:
             return self.__wrapped__(*args, **kwargs)
         return _spread(self.__wrapped__, args, kwargs)

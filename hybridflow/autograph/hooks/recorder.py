@@ -160,7 +160,7 @@ class Recorder(Branches):
             undo_log.note_made(value)
         return value
 
-    def item(self, value: Any, key: Any) -> Any:
+    def item(self, value: Any, key: object) -> Any:
         recording = active.recording
         if is_choice(value) or is_choice(key):
             return self._item_of_each(value, key)
@@ -560,7 +560,7 @@ _CALL = type.__dict__["__call__"]
 def _making(kind: type, make: Callable[..., Any]) -> Callable[..., Any]:
     """``make``, of which it is noted that it makes an object."""
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         value = make(*args, **kwargs)
         if type(value) is kind:
             undo_log.note_made(value)
@@ -580,7 +580,7 @@ def _touching(function: object, method: Callable[..., Any]) -> Any:
     if not changes and not iterator_advance.takes_are_watched():
         return method
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: object) -> Any:
         iterator_advance.check_takes(*args, *kwargs.values())
         for value in args if changes else ():
             if is_container(value):

@@ -64,7 +64,7 @@ def extreme(better: Function, name: str) -> Callable[[Function], Function]:
     """``max`` or ``min``, which take what is ``better``: of equal values the first one."""
 
     def special(find: Function) -> Function:
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: object, **kwargs: object) -> Any:
             if not args or kwargs.keys() - {"key", "default"} or active.recording is None:
                 return find(*args, **kwargs)
             key = kwargs.get("key")
@@ -120,7 +120,7 @@ def _best(better: Function, values: Sequence[Any], keys: Sequence[Any]) -> Any:
 
 
 def sorted_(sort: Function) -> Function:
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         if len(args) != 1 or kwargs.keys() - {"key", "reverse"} or active.recording is None:
             return sort(*args, **kwargs)
         values = _values(args[0])
@@ -133,7 +133,7 @@ def sorted_(sort: Function) -> Function:
 def method_sort(value: list[Any], sort: Function) -> Function:
     """``list.sort``"""
 
-    def call(*args: Any, **kwargs: Any) -> None:
+    def call(*args: object, **kwargs: object) -> None:
         if args or kwargs.keys() - {"key", "reverse"} or active.recording is None:
             return sort(*args, **kwargs)
         ordered = _in_order(_values(value), **kwargs)

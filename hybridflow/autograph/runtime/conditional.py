@@ -126,7 +126,7 @@ class Conditional:
             active.scope = path.parent
         return result
 
-    def value(self, a: object, b: Any, binds: bool = True) -> Any:
+    def value(self, a: object, b: object, binds: bool = True) -> Any:
         """The value of an expression that is ``a`` in one block, which is over, and ``b`` in the other; if that
         ``binds`` no names, they hold there what they held before, and nobody has set them back."""
         b = narrowing.narrow(b)

@@ -59,7 +59,7 @@ class _Leaf:
         """Whether it is a number of Python's that iterations change."""
         return self.weak is not None and not isinstance(self.start, SymbolicTensor)
 
-    def typed(self, value: Any) -> Tensor:
+    def typed(self, value: object) -> Tensor:
         """A value that the leaf takes as a tensor of its type, in the trace that goes on."""
         return self.weak.tensor(value) if self.weak is not None else as_typed(value, self.dtype)
 
@@ -129,7 +129,7 @@ class _LoopVar:
     def carried_leaves(self) -> list[_Leaf]:
         return [] if self.conflict is not None else [leaf for leaf in self.leaves if isinstance(leaf, _Leaf)]
 
-    def begin(self, values: Any, region: SubTrace) -> Any:
+    def begin(self, values: object, region: SubTrace) -> Any:
         """What an iteration in ``region`` finds, given the next of ``values`` for each carried leaf."""
         self._region, self._fits = region, None
         self.current = self.built(values)
@@ -200,7 +200,7 @@ class _LoopVar:
                 )
         return self._fits[1]
 
-    def unify(self, end: Any, view: Branch, asks: bool) -> tuple[bool, bool]:
+    def unify(self, end: object, view: Branch, asks: bool) -> tuple[bool, bool]:
         """Whether an iteration leaves a value of the type that it found; else the type becomes wider, or a conflict.
         And whether it found the objects that it left: an iteration that ``asks`` for them knows that only once another
         has left them."""
@@ -282,14 +282,14 @@ class _LoopVar:
         widened = _widen_to_choice(start, end) if self._may_choose and can_be_choice(start, end) else None
         return conflict if widened is None else widened
 
-    def is_invariant(self, end: Any, view: Branch) -> bool:
+    def is_invariant(self, end: object, view: Branch) -> bool:
         """Whether an iteration leaves just what it found."""
         end = self.fit(end, view)
         ends, structure = view.flatten(end, self._opaque)
         starts = [x.at_start() if isinstance(x, _Leaf) else x for x in self.leaves]
         return self.conflict is None and structure == self.structure and all(map(same_constant, starts, ends))
 
-    def drop_invariants(self, end: Any, view: Branch) -> bool:
+    def drop_invariants(self, end: object, view: Branch) -> bool:
         """Whether there are tensors that an iteration which leaves ``end`` has not changed; they are carried no
         longer."""
         ends = self.final_leaves(end, view)
@@ -299,7 +299,7 @@ class _LoopVar:
         self.leaves = [leaf.start if any(leaf is x for x in same) else leaf for leaf in self.leaves]
         return bool(same)
 
-    def final_leaves(self, end: Any, view: Branch) -> list[Any]:
+    def final_leaves(self, end: object, view: Branch) -> list[Any]:
         """The values of the carried leaves after an iteration."""
         if self.conflict is not None or not self.carried_leaves():
             return []
@@ -442,7 +442,7 @@ def _is_changeable(value: object) -> bool:
     return isinstance(value, Tensor) or (object_trees.is_container(value) and not isinstance(value, tuple))
 
 
-def _widen_leaf(leaf: Any, end: Any) -> Any:
+def _widen_leaf(leaf: Any, end: object) -> Any:
     """What holds both what an iteration found and what it leaves: ``leaf`` itself, a wider one, or a Conflict."""
     start = leaf.start if isinstance(leaf, _Leaf) else leaf
     if not isinstance(leaf, _Leaf):

@@ -98,7 +98,7 @@ def state_of(value: object) -> Any:
     return list(value) if isinstance(value, (list, set, collections.deque)) else None
 
 
-def is_unchanged(before: Any, after: Any) -> bool:
+def is_unchanged(before: object, after: Any) -> bool:
     if isinstance(before, list):
         return len(before) == len(after) and all(a is b for a, b in zip(before, after))
     return bool(before == after)

@@ -411,7 +411,7 @@ def _shape(value: object) -> Any:
     return value.shape if isinstance(value, Tensor) else ()
 
 
-def as_typed(value: Any, dtype: np.dtype[Any]) -> Tensor:
+def as_typed(value: object, dtype: np.dtype[Any]) -> Tensor:
     """A tensor or number as a tensor of ``dtype``, in the trace that goes on."""
     tensor = weak_cast(value, dtype, "convert")
     return tensor._stand_in() if _is_weak(tensor) else tensor

@@ -39,7 +39,7 @@ class Counted(IterationSpace):
         super().__init__(count)
         self._item = item
 
-    def element(self, index: Any) -> Any:
+    def element(self, index: object) -> Any:
         return self._item(index)
 
     def __iter__(self) -> Iterator[Any]:
@@ -93,7 +93,7 @@ class TensorRange(IterationSpace):
         number = start + position * step
         return number if self._element_of is None else self._element_of(number)
 
-    def element(self, index: Any) -> Any:
+    def element(self, index: object) -> Any:
         if self._is_counted:
             return self.at(index)
         return index if self._element_of is None else self._element_of(index)

@@ -50,7 +50,7 @@ class With(Try):
     def __enter__(self) -> Any:
         return type(self._manager).__enter__(self._manager)
 
-    def __exit__(self, *error: Any) -> Any:
+    def __exit__(self, *error: object) -> Any:
         return None if self._is_left else self._exit(self._manager, *error)
 
     def leaving(self, names: Sequence[str]) -> Any:

@@ -48,7 +48,7 @@ class _Analysis:
             sure = self._statement(node, frozenset() if sure is None else sure)
         return sure
 
-    def _statement(self, node: Any, sure: Names) -> Names | None:
+    def _statement(self, node: ast.AST, sure: Names) -> Names | None:
         handler = getattr(self, f"_{type(node).__name__}", None)
         if handler is not None:
             result: Names | None = handler(node, sure)

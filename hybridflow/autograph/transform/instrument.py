@@ -315,7 +315,7 @@ class _Instrumenter(Flow):
         levels = [self._at(value, ast.Constant(depth))] if depth else []
         return self._call(value, "iterate", value, *levels)
 
-    def _made_by_comprehension(self, node: Any) -> ast.AST:
+    def _made_by_comprehension(self, node: ast.AST) -> ast.AST:
         expression: Any = self._comprehension(node)
         return self._call(node, "made", expression)
 
@@ -584,7 +584,7 @@ class _Instrumenter(Flow):
             self._at(node, ast.Lambda(self._no_arguments(), self._visit(copy.deepcopy(part)))) for part in expressions
         ]
 
-    def _pattern_value(self, node: Any) -> ast.AST:
+    def _pattern_value(self, node: ast.AST) -> ast.AST:
         return node  # dotted names of patterns stay: they may not be calls
 
     visit_MatchValue = _pattern_value
@@ -594,7 +594,7 @@ class _Instrumenter(Flow):
         node.kwd_patterns = self._visit_all(node.kwd_patterns)
         return node
 
-    def _bound_by_pattern(self, node: Any) -> ast.AST:
+    def _bound_by_pattern(self, node: ast.AST) -> ast.AST:
         for field in ("name", "rest"):
             if getattr(node, field, None):
                 self._binds(getattr(node, field))

@@ -295,5 +295,5 @@ def _named(at: ast.AST, name: str, context: ast.expr_context) -> ast.Name:
     return result
 
 
-def _at(at: ast.AST, node: Any) -> Any:
+def _at(at: ast.AST, node: ast.AST) -> Any:
     return ast.copy_location(node, at)

@@ -116,7 +116,7 @@ def _of_layers(config: Config, table: dict[str, Any], x: object) -> Any:
     return hf.models.Functional(heads, last, name="model")
 
 
-def _applied(config: Config, path: Path, layer: Any, last: Any) -> Any:
+def _applied(config: Config, path: Path, layer: Any, last: object) -> Any:
     return _called(config, path, lambda: layer(last))
 
 
@@ -133,7 +133,7 @@ def _symbol(config: Config, path: Path, symbols: dict[str, Any], name: object) -
     return symbols[name]
 
 
-def _inputs(config: Config, input_config: Any, x: Any) -> dict[str, Any]:
+def _inputs(config: Config, input_config: object, x: Any) -> dict[str, Any]:
     """The inputs by name.  What the file does not say, the data do."""
     arrays = x if isinstance(x, dict) else {"input": x}
     if isinstance(input_config, dict):

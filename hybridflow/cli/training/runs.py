@@ -106,7 +106,7 @@ class Run:
         signatures.called(config, place, model.compile, ready)
         return model
 
-    def _of_outputs(self, path: Any, value: Any, family: str) -> Any:
+    def _of_outputs(self, path: Any, value: object, family: str) -> Any:
         """One object, or those of several outputs: an array, or a table by their names."""
         if isinstance(value, list):
             return [self._of_outputs((*path, k), part, family) for k, part in enumerate(value)]
@@ -236,7 +236,7 @@ class Run:
         return model
 
 
-def _export(model: Any, kind: str, path: str) -> None:
+def _export(model: Model, kind: str, path: str) -> None:
     if kind == "hf":
         hf.saved.save(model, path)
     elif kind == "keras":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 import numpy as np
@@ -32,7 +32,7 @@ from hybridflow.compat.export import Operand, TensorLike, export, tf_export
 from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.context import now, suspended
-from hybridflow.core.tensor import Operators
+from hybridflow.core.tensor import Operators, Tensor
 from hybridflow.errors import ArgumentError, IndexRangeError, ShapeError
 from hybridflow.ragged import Ragged
 from hybridflow.tracing.symbolic_tensor import SymbolicTensor
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 class TopK(NamedTuple):
     """What ``tf.math.top_k`` returns."""
 
-    values: Any
-    indices: Any
+    values: Tensor
+    indices: Tensor
 
 
 class Unique(NamedTuple):
@@ -66,13 +66,17 @@ class UniqueWithCounts(NamedTuple):
 class ListDiff(NamedTuple):
     """What ``tf.setdiff1d`` of TensorFlow 1 returns."""
 
-    out: Any
+    out: object
     idx: object
 
 
 @tf_export("range")
 def range(
-    start: Any, limit: Any = None, delta: ArrayLike = 1, dtype: DTypeLike | None = None, name: str | None = None
+    start: TensorLike,
+    limit: object = None,
+    delta: ArrayLike = 1,
+    dtype: DTypeLike | None = None,
+    name: str | None = None,
 ) -> Any:
     """``tf.range``: int32 for Python's ints.  In a traced function bounds may be tensors, for a ``for`` statement."""
     first, last = (0, start) if limit is None else (start, limit)
@@ -93,7 +97,7 @@ def range(
 
 
 @tf_export("keras.backend.zeros", "keras.ops.empty", "keras.ops.zeros", "zeros")
-def zeros(shape: object, dtype: Any = dtypes.float32, name: str | None = None, layout: object = None) -> Any:
+def zeros(shape: object, dtype: DTypeLike = dtypes.float32, name: str | None = None, layout: object = None) -> Any:
     """``tf.zeros``; of texts empty ones."""
     if isinstance(shape, DynamicRaggedShape):
         return shape.rows_of(zeros(shape.flat, dtype))
@@ -132,7 +136,7 @@ def eye(
 
 
 @tf_export("linspace")
-def linspace(start: Any, stop: Any, num: SupportsIndex, name: str | None = None, axis: int = 0) -> Any:
+def linspace(start: TensorLike, stop: TensorLike, num: SupportsIndex, name: str | None = None, axis: int = 0) -> Any:
     """``tf.linspace``: both ends are among the ``num`` values."""
     low, high = (operand(x) for x in (start, stop))
     if not dtypes.is_float(low.dtype):
@@ -167,7 +171,7 @@ def one_hot(
 
 
 @tf_export("reshape")
-def reshape(tensor: Any, shape: object, name: str | None = None) -> Any:
+def reshape(tensor: ArrayLike, shape: object, name: str | None = None) -> Any:
     """``tf.reshape``."""
     if isinstance(shape, DynamicRaggedShape):
         return shape.rows_of(reshape(tensor.flat_values if isinstance(tensor, Ragged) else tensor, shape.flat))
@@ -175,7 +179,7 @@ def reshape(tensor: Any, shape: object, name: str | None = None) -> Any:
 
 
 @tf_export("broadcast_to")
-def broadcast_to(input: Any, shape: object, name: str | None = None) -> Any:
+def broadcast_to(input: TensorLike, shape: object, name: str | None = None) -> Any:
     """``tf.broadcast_to``."""
     return hf.broadcast_to(operand(input), extents(shape))
 
@@ -187,7 +191,7 @@ def transpose(a: TensorLike, perm: object = None, conjugate: bool = False, name:
 
 
 @tf_export("squeeze")
-def squeeze(input: Any, axis: Any = None, name: str | None = None) -> Any:
+def squeeze(input: TensorLike, axis: Any = None, name: str | None = None) -> Any:
     """``tf.squeeze``."""
     x, wanted = operand(input), axes(axis)
     return hf.squeeze(x, None if wanted == () else wanted)
@@ -229,7 +233,7 @@ def _reversed_rows(x: Ragged, along: tuple[int, ...]) -> Ragged:
 
 
 @tf_export("concat")
-def concat(values: Iterable[Any], axis: Any, name: str | None = None) -> Any:
+def concat(values: Iterable[Any], axis: TensorLike, name: str | None = None) -> Any:
     """``tf.concat``."""
     if isinstance(values, Operators):
         return values if not values.ndim else hf.concat(hf.unstack(values), axes(axis))
@@ -255,7 +259,7 @@ def _indices(parts: list[Any]) -> Any:
 
 
 @tf_export("unstack")
-def unstack(value: Any, num: int | None = None, axis: int = 0, name: str | None = None) -> list[Any]:
+def unstack(value: TensorLike, num: int | None = None, axis: int = 0, name: str | None = None) -> list[Any]:
     """``tf.unstack``."""
     x = operand(value)
     if num is not None and x.shape[axis] != num:
@@ -265,7 +269,7 @@ def unstack(value: Any, num: int | None = None, axis: int = 0, name: str | None 
 
 @tf_export("split")
 def split(
-    value: Any, num_or_size_splits: object, axis: object = 0, num: int | None = None, name: str | None = None
+    value: TensorLike, num_or_size_splits: object, axis: object = 0, num: int | None = None, name: str | None = None
 ) -> list[Any]:
     """``tf.split``: a number of equal parts, or their sizes, one of which may be -1 for what is left."""
     x, along = operand(value), axes(axis)
@@ -280,7 +284,7 @@ def split(
     return list(hf.split(x, sizes, along))
 
 
-def _split_at(x: ArrayLike, sizes: Any, axis: int) -> list[Any]:
+def _split_at(x: ArrayLike, sizes: Sequence[Any], axis: int) -> list[Any]:
     """Parts of sizes that calls find."""
     ends = [0, *itertools.accumulate(sizes)]
     return [hf.take(x, hf.arange(start, end), axis=axis) for start, end in itertools.pairwise(ends)]
@@ -313,7 +317,7 @@ def reverse_sequence(
 
 
 @tf_export("tile")
-def tile(input: Any, multiples: object, name: str | None = None) -> Any:
+def tile(input: TensorLike, multiples: object, name: str | None = None) -> Any:
     """``tf.tile``."""
     if isinstance(input, Ragged):
         times = [int(n) for n in extents(axes(multiples))]
@@ -330,7 +334,11 @@ def repeat(input: TensorLike, repeats: object, axis: int | None = None, name: st
 
 @tf_export("pad")
 def pad(
-    tensor: Any, paddings: Iterable[Any], mode: str = "CONSTANT", constant_values: Any = 0, name: str | None = None
+    tensor: TensorLike,
+    paddings: Iterable[Any],
+    mode: str = "CONSTANT",
+    constant_values: ArrayLike = 0,
+    name: str | None = None,
 ) -> Any:
     """``tf.pad``."""
     pairs = [as_extents(pair) for pair in (list(operand(paddings)) if isinstance(paddings, Operators) else paddings)]
@@ -364,7 +372,7 @@ def gather(
 
 
 @tf_export("gather_nd")
-def gather_nd(params: Any, indices: Any, batch_dims: int = 0, name: str | None = None) -> Any:
+def gather_nd(params: TensorLike, indices: TensorLike, batch_dims: int = 0, name: str | None = None) -> Any:
     """``tf.gather_nd``."""
     look = hf.gather_nd
     for _ in [None] * batch_dims:
@@ -425,7 +433,7 @@ def strided_slice(
 
 
 @tf_export("reverse")
-def reverse(tensor: Any, axis: Any, name: str | None = None) -> Any:
+def reverse(tensor: TensorLike, axis: TensorLike, name: str | None = None) -> Any:
     """``tf.reverse``."""
     if isinstance(tensor, Ragged):
         wanted = axes(axis)
@@ -434,7 +442,7 @@ def reverse(tensor: Any, axis: Any, name: str | None = None) -> Any:
 
 
 @tf_export("roll")
-def roll(input: Any, shift: Any, axis: object, name: str | None = None) -> Any:
+def roll(input: TensorLike, shift: TensorLike, axis: object, name: str | None = None) -> Any:
     """``tf.roll``."""
     return hf.roll(operand(input), _shifts(shift), axes(axis))
 
@@ -465,7 +473,7 @@ def boolean_mask(tensor: TensorLike, mask: TensorLike, axis: int | None = None, 
 
 @tf_export("sequence_mask")
 def sequence_mask(
-    lengths: TensorLike, maxlen: Any = None, dtype: DTypeLike = dtypes.bool_, name: str | None = None
+    lengths: TensorLike, maxlen: object = None, dtype: DTypeLike = dtypes.bool_, name: str | None = None
 ) -> Any:
     """``tf.sequence_mask``."""
     counts = operand(lengths)
@@ -475,19 +483,19 @@ def sequence_mask(
 
 
 @tf_export("unique")
-def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Unique:
+def unique(x: TensorLike, out_idx: DTypeLike = dtypes.int32, name: str | None = None) -> Unique:
     """``tf.unique``: values in the order in which they come first, and where each element went."""
     y, idx, _ = _in_order(x, out_idx)
     return Unique(y, idx)
 
 
 @tf_export("unique_with_counts")
-def unique_with_counts(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> UniqueWithCounts:
+def unique_with_counts(x: TensorLike, out_idx: DTypeLike = dtypes.int32, name: str | None = None) -> UniqueWithCounts:
     """``tf.unique_with_counts``."""
     return UniqueWithCounts(*_in_order(x, out_idx))
 
 
-def _in_order(x: TensorLike, out_idx: Any) -> tuple[Any, Any, Any]:
+def _in_order(x: TensorLike, out_idx: DTypeLike) -> tuple[Any, Any, Any]:
     values = operand(x)
     if values.ndim != 1:
         raise ShapeError("unique", f"the operand is {values.type}; one axis is needed.")
@@ -513,7 +521,9 @@ def setdiff1d(x: TensorLike, y: TensorLike, index_dtype: DTypeLike = dtypes.int3
 
 
 @tf_export("math.argmax", "argmax")
-def argmax(input: Any, axis: object = None, output_type: DTypeLike = dtypes.int64, name: str | None = None) -> Any:
+def argmax(
+    input: ArrayLike, axis: object = None, output_type: DTypeLike = dtypes.int64, name: str | None = None
+) -> Any:
     """``tf.argmax``: along axis 0 unless another is given."""
     positions = hf.argmax(operand(input), 0 if axis is None else axes(axis))
     return positions if output_type == dtypes.int64 else hf.astype(positions, output_type)
@@ -550,7 +560,7 @@ def argsort(
 
 @tf_export("math.top_k", "nn.top_k")
 def top_k(
-    input: Any, k: int = 1, sorted: bool = True, index_type: DTypeLike = dtypes.int32, name: str | None = None
+    input: TensorLike, k: int = 1, sorted: bool = True, index_type: DTypeLike = dtypes.int32, name: str | None = None
 ) -> TopK:
     """``tf.math.top_k``."""
     values, indices = hf.top_k(operand(input), as_extent(k))
@@ -619,7 +629,7 @@ def tensor_scatter_nd_sub(tensor: TensorLike, indices: TensorLike, updates: Tens
     return tensor_scatter_nd_add(tensor, indices, -operand(updates))
 
 
-def _extreme_at(function: Callable[..., Any], tensor: Any, indices: Any, updates: Any) -> Any:
+def _extreme_at(function: Callable[..., Any], tensor: TensorLike, indices: TensorLike, updates: TensorLike) -> Any:
     """The derivative of an element is shared evenly by all that are equal to it, as TensorFlow has it."""
     x, values = operands([tensor, updates], [0, 1])
     places = operand(indices)
@@ -862,7 +872,7 @@ export(hf.recompute_grad, "recompute_grad")
 
 @tf_export("py_function")
 def py_function(
-    func: Callable[..., Any] | None = None, inp: Any = None, Tout: Any = None, name: str | None = None
+    func: Callable[..., Any] | None = None, inp: object = None, Tout: DTypeLike | None = None, name: str | None = None
 ) -> Any:
     """``tf.py_function``; without a function it decorates one."""
     if func is None:

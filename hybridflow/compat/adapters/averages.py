@@ -7,6 +7,7 @@ from typing import Any
 import hybridflow as hf
 from hybridflow.compat.export import tf_export
 from hybridflow.core.context import suspended
+from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.errors import ArgumentError
 
 
@@ -16,7 +17,11 @@ class ExponentialMovingAverage:
     value.  With ``num_updates`` the decay is at most ``(1 + n) / (10 + n)``."""
 
     def __init__(
-        self, decay: Any, num_updates: Any = None, zero_debias: bool = False, name: str = "ExponentialMovingAverage"
+        self,
+        decay: Any,
+        num_updates: ArrayLike | None = None,
+        zero_debias: bool = False,
+        name: str = "ExponentialMovingAverage",
     ) -> None:
         if zero_debias:
             raise ArgumentError("ExponentialMovingAverage", "there is no zero_debias here: averages begin as values.")

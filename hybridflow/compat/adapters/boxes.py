@@ -15,6 +15,7 @@ import hybridflow as hf
 from hybridflow.compat.adapters.values import array_of, as_extent, extent_by, operand
 from hybridflow.compat.export import TensorLike, tf_export
 from hybridflow.compiler.ir import dtypes
+from hybridflow.core.tensor import Tensor
 from hybridflow.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class Selected(NamedTuple):
     valid_detections: object
 
 
-def _overlaps(boxes: Any) -> Any:
+def _overlaps(boxes: Tensor) -> Any:
     """How much any two boxes have in common, as a share of what they cover together, [..., n, n]."""
     y = hf.sort(boxes[..., ::2], axis=-1)
     x = hf.sort(boxes[..., 1::2], axis=-1)
@@ -127,7 +128,7 @@ def _how_many(are_there: TensorLike) -> Any:
 
 @tf_export("image.non_max_suppression")
 def non_max_suppression(
-    boxes: Any, scores: Any, max_output_size: SupportsIndex, iou_threshold: float = 0.5,
+    boxes: TensorLike, scores: Any, max_output_size: SupportsIndex, iou_threshold: float = 0.5,
     score_threshold: float = float("-inf"), name: str | None = None,
 ) -> Any:  # fmt: skip
     """``tf.image.non_max_suppression``: the positions of the boxes that stay, as int32."""

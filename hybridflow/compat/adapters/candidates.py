@@ -26,7 +26,9 @@ class Candidates(NamedTuple):
     sampled_expected_count: object
 
 
-def _drawn(true_classes: TensorLike, count: int, unique: bool, chances: ArrayLike, seed: Any, stage: str) -> Candidates:
+def _drawn(
+    true_classes: TensorLike, count: int, unique: bool, chances: ArrayLike, seed: object, stage: str
+) -> Candidates:
     """``count`` classes with these chances.  Without repetition: those with the largest keys ``log(chance) + Gumbel``,
     as the first ``count`` different ones of an endless row of draws are.  Raises ArgumentError for too many."""
     logits = hf.astype(hf.log(chances), dtypes.float32)
@@ -147,9 +149,18 @@ def _scores(
 
 @tf_export("nn.nce_loss")
 def nce_loss(
-    weights: Any, biases: Any, labels: Any, inputs: Any, num_sampled: int, num_classes: int, num_true: int = 1,
-    sampled_values: Any = None, remove_accidental_hits: bool = False, name: str | None = None, seed: object = None,
-) -> Any:  # fmt: skip
+    weights: ArrayLike,
+    biases: ArrayLike,
+    labels: ArrayLike,
+    inputs: ArrayLike,
+    num_sampled: int,
+    num_classes: int,
+    num_true: int = 1,
+    sampled_values: Any = None,
+    remove_accidental_hits: bool = False,
+    name: str | None = None,
+    seed: object = None,
+) -> Any:
     """``tf.nn.nce_loss``: of each example."""
     scores, labelled = _scores(
         weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values, remove_accidental_hits,
@@ -160,9 +171,18 @@ def nce_loss(
 
 @tf_export("nn.sampled_softmax_loss")
 def sampled_softmax_loss(
-    weights: Any, biases: Any, labels: Any, inputs: Any, num_sampled: int, num_classes: int, num_true: int = 1,
-    sampled_values: Any = None, remove_accidental_hits: bool = True, seed: object = None, name: str | None = None,
-) -> Any:  # fmt: skip
+    weights: ArrayLike,
+    biases: ArrayLike,
+    labels: ArrayLike,
+    inputs: ArrayLike,
+    num_sampled: int,
+    num_classes: int,
+    num_true: int = 1,
+    sampled_values: Any = None,
+    remove_accidental_hits: bool = True,
+    seed: object = None,
+    name: str | None = None,
+) -> Any:
     """``tf.nn.sampled_softmax_loss``: of each example."""
     scores, labelled = _scores(
         weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values, remove_accidental_hits,

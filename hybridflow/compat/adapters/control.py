@@ -18,7 +18,8 @@ from hybridflow.compiler.ir import dtypes
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core import pytree
 from hybridflow.core.context import now
-from hybridflow.core.tensor import Operators
+from hybridflow.core.tensor import Operators, Tensor
+from hybridflow.core.type_aliases import ShapeLike
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.ragged import Ragged
 
@@ -36,16 +37,23 @@ class UnconnectedGradients(enum.StrEnum):
 
 @tf_export("function")
 def function(
-    func: Any = None, input_signature: Any = None, autograph: bool = True, jit_compile: Any = None,
-    reduce_retracing: bool = False, experimental_implements: Any = None, experimental_autograph_options: Any = None,
-    experimental_attributes: Any = None, experimental_relax_shapes: bool | None = None,
-    experimental_compile: Any = None, experimental_follow_type_hints: Any = None,
-) -> Any:  # fmt: skip
+    func: Callable[..., object] | None = None,
+    input_signature: Any = None,
+    autograph: bool = True,
+    jit_compile: object = None,
+    reduce_retracing: bool = False,
+    experimental_implements: object = None,
+    experimental_autograph_options: object = None,
+    experimental_attributes: object = None,
+    experimental_relax_shapes: bool | None = None,
+    experimental_compile: object = None,
+    experimental_follow_type_hints: object = None,
+) -> Any:
     """``tf.function``: every function is compiled, whatever ``jit_compile`` says, and statements are always
     converted."""
     relax = bool(reduce_retracing or experimental_relax_shapes)
 
-    def decorate(python: Any) -> Any:
+    def decorate(python: Callable[..., Any]) -> Any:
         return hf.function(python, input_signature=input_signature, reduce_retracing=relax).with_results(_as_results)
 
     return decorate if func is None else decorate(func)
@@ -53,10 +61,16 @@ def function(
 
 @tf_export("while_loop")
 def while_loop(
-    cond: Callable[..., Any], body: Callable[..., Any], loop_vars: object, shape_invariants: object = None,
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    loop_vars: object,
+    shape_invariants: object = None,
     parallel_iterations: int = 10,
-    back_prop: bool = True, swap_memory: bool = False, maximum_iterations: Any = None, name: str | None = None,
-) -> Any:  # fmt: skip
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    maximum_iterations: ArrayLike | None = None,
+    name: str | None = None,
+) -> Any:
     """``tf.while_loop``: Python's ints among the variables are int32; ``shape_invariants`` let what is carried grow
     where Python runs the loop, outside of functions."""
     start = _as_made(loop_vars)
@@ -85,7 +99,12 @@ def _branch(function: Any) -> Any:
     return (lambda: _as_made(function())) if callable(function) else function
 
 
-def grown(cond: Callable[..., object], body: Callable[..., Any], loop_vars: Any, maximum_iterations: Any = None) -> Any:
+def grown(
+    cond: Callable[..., object],
+    body: Callable[..., Any],
+    loop_vars: object,
+    maximum_iterations: Any = None,
+) -> Any:
     """A loop that Python runs, whose variables may change their shapes."""
     structure, values, iterations = pytree.flatten(loop_vars)[1], loop_vars, 0
     while maximum_iterations is None or iterations < int(maximum_iterations):
@@ -122,7 +141,9 @@ def case(
 
 
 @tf_export("switch_case")
-def switch_case(branch_index: ArrayLike, branch_fns: Any, default: Any = None, name: str = "switch_case") -> Any:
+def switch_case(
+    branch_index: ArrayLike, branch_fns: Any, default: Callable[..., Any] | None = None, name: str = "switch_case"
+) -> Any:
     """``tf.switch_case``."""
     several = isinstance(branch_fns, (list, tuple)) and all(isinstance(branch, tuple) for branch in branch_fns)
     branches = dict(branch_fns) if several else branch_fns
@@ -173,7 +194,7 @@ def _of_any_shapes(choose: Callable[[Sequence[Any]], Any], branches: Sequence[An
         for axes_ in by_axis
     ]
 
-    def fitting(branch: Any) -> Callable[[], Any]:
+    def fitting(branch: Callable[..., object]) -> Callable[[], Any]:
         def run() -> Any:
             leaves, structure = pytree.flatten(branch())
             extents = iter(unlike)
@@ -195,7 +216,7 @@ def _fitted(value: TensorLike, extents: Mapping[int, Any]) -> Any:
 
 @tf_export("map_fn")
 def map_fn(
-    fn: Callable[[Any], Any], elems: Any, dtype: DTypeLike | None = None, parallel_iterations: object = None,
+    fn: Callable[[Any], Any], elems: object, dtype: DTypeLike | None = None, parallel_iterations: object = None,
     back_prop: bool = True,
     swap_memory: bool = False, infer_shape: bool = True, name: str | None = None, fn_output_signature: object = None,
 ) -> Any:  # fmt: skip
@@ -224,7 +245,7 @@ def _walked(elems: object) -> Any:
 
 @tf_export("scan")
 def scan(
-    fn: Callable[[Any, Any], Any], elems: object, initializer: Any = None, parallel_iterations: int = 10,
+    fn: Callable[[Any, Any], Any], elems: object, initializer: object = None, parallel_iterations: int = 10,
     back_prop: bool = True,
     swap_memory: bool = False, infer_shape: bool = True, reverse: bool = False, name: str | None = None,
 ) -> Any:  # fmt: skip
@@ -238,7 +259,7 @@ def _start(initializer: object) -> Any:
 
 @tf_export("foldl")
 def foldl(
-    fn: Callable[[Any, Any], Any], elems: object, initializer: Any = None, parallel_iterations: int = 10,
+    fn: Callable[[Any, Any], Any], elems: object, initializer: object = None, parallel_iterations: int = 10,
     back_prop: bool = True,
     swap_memory: bool = False, name: str | None = None,
 ) -> Any:  # fmt: skip
@@ -248,7 +269,7 @@ def foldl(
 
 @tf_export("foldr")
 def foldr(
-    fn: Callable[[Any, Any], Any], elems: object, initializer: Any = None, parallel_iterations: int = 10,
+    fn: Callable[[Any, Any], Any], elems: object, initializer: object = None, parallel_iterations: int = 10,
     back_prop: bool = True,
     swap_memory: bool = False, name: str | None = None,
 ) -> Any:  # fmt: skip
@@ -259,7 +280,7 @@ def foldr(
 @tf_export("vectorized_map")
 def vectorized_map(
     fn: Callable[[Any], Any],
-    elems: Any,
+    elems: object,
     fallback_to_while_loop: bool = True,
     warn: bool = True,
     name: str | None = None,
@@ -270,7 +291,7 @@ def vectorized_map(
     return hf.vectorized_map(fn, hf.tree.map(operand, elems), fallback_to_while_loop, warn)
 
 
-def _row_mask(values: Any, rows: Collection[int]) -> Any:
+def _row_mask(values: Tensor, rows: Collection[int]) -> Any:
     mask = np.isin(np.arange(values.shape[0]), list(rows))
     return hf.asarray(mask.reshape(-1, *[1] * (values.ndim - 1)))
 
@@ -290,7 +311,7 @@ class _ReadOnce(_TensorArray):
 
     _read = frozenset[int]()  # indices of elements that are gone
 
-    def _with(self, values: Any) -> Any:
+    def _with(self, values: Tensor) -> Any:
         result = super()._with(values)
         result._read = self._read
         return result
@@ -302,7 +323,7 @@ class _ReadOnce(_TensorArray):
             result._read -= {int(index)}
         return result
 
-    def unstack(self, value: Any, name: str | None = None) -> Any:
+    def unstack(self, value: ArrayLike, name: str | None = None) -> Any:
         """The array whose elements are the slices of a tensor."""
         result: Any = super().unstack(value)
         result._read = frozenset()
@@ -333,7 +354,7 @@ class _ReadOnce(_TensorArray):
 def _tensor_array(
     dtype: DTypeLike, size: object = None, dynamic_size: bool | None = None, clear_after_read: object = None,
     tensor_array_name: object = None, handle: object = None, flow: object = None, infer_shape: bool = True,
-    element_shape: Any = None, colocate_with_first_write_call: bool = True, name: str | None = None,
+    element_shape: ShapeLike | None = None, colocate_with_first_write_call: bool = True, name: str | None = None,
 ) -> Any:  # fmt: skip
     """``tf.TensorArray``."""
     shape = None if element_shape is None or not TensorShape(element_shape).is_fully_defined() else element_shape
@@ -406,7 +427,7 @@ def no_op(name: str | None = None) -> None:
 
 
 @tf_export("RegisterGradient")
-def as_it_is(*args: Any, **kwargs: object) -> Any:
+def as_it_is(*args: object, **kwargs: object) -> Any:
     """A decorator, with arguments or without, that changes nothing."""
     if len(args) == 1 and callable(args[0]) and not kwargs:
         return args[0]
@@ -470,7 +491,7 @@ def inside_function() -> bool:
 
 
 @tf_export("nest.map_structure")
-def foreach(function: Callable[..., Any], *structures: Any, **options: object) -> Any:
+def foreach(function: Callable[..., Any], *structures: object, **options: object) -> Any:
     """``tf.nest.map_structure``."""
     return hf.tree.map(function, *structures)
 
@@ -508,7 +529,7 @@ def custom_gradient(f: Callable[..., Any]) -> Any:
     inner = hf.custom_gradient(f)
 
     @functools.wraps(f)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         args, kwargs = hf.tree.map(_value_of, (args, kwargs))
         return inner(*args, **kwargs)
 
@@ -523,9 +544,9 @@ def _value_of(x: object) -> Any:
 def grad_pass_through(f: Callable[..., object]) -> Any:
     """``tf.grad_pass_through``: ``f(x)``, with the derivative of x."""
 
-    def passed(*args: Any, **kwargs: Any) -> Any:
+    def passed(*args: object, **kwargs: object) -> Any:
         @hf.custom_gradient
-        def through(x: Any) -> Any:
+        def through(x: object) -> Any:
             return f(x, *args[1:], **kwargs), lambda upstream: upstream
 
         return through(args[0])
@@ -552,7 +573,7 @@ class _File:
 
 
 @tf_export("autograph.trace", "print")
-def print_(*inputs: Any, **options: Any) -> None:
+def print_(*inputs: object, **options: Any) -> None:
     """``tf.print``; ``output_stream`` may be the address of a file, "file:///tmp/log"."""
     stream = options.get("output_stream")
     if isinstance(stream, str):
@@ -575,7 +596,7 @@ def assert_proper_iterable(values: TensorLike) -> None:
 
 
 @tf_export("debugging.assert_same_float_dtype")
-def assert_same_float_dtype(tensors: Iterable[Any] | None = None, dtype: Any = None) -> Any:
+def assert_same_float_dtype(tensors: Iterable[Any] | None = None, dtype: DTypeLike | None = None) -> Any:
     """``tf.debugging.assert_same_float_dtype``: the dtype that all have.  Raises ArgumentError where they differ."""
     kinds = {operand(x).dtype for x in tensors or ()} | ({as_dtype(dtype).dtype} if dtype is not None else set())
     if len(kinds) > 1 or not all(map(dtypes.is_float, kinds)):
@@ -584,7 +605,7 @@ def assert_same_float_dtype(tensors: Iterable[Any] | None = None, dtype: Any = N
 
 
 @tf_export("debugging.is_numeric_tensor")
-def is_numeric_tensor(tensor: Any) -> bool:
+def is_numeric_tensor(tensor: TensorLike) -> bool:
     """``tf.debugging.is_numeric_tensor``."""
     return isinstance(tensor, Operators) and not dtypes.is_bool(tensor.dtype)
 

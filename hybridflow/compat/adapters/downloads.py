@@ -12,7 +12,6 @@ import urllib.error
 import urllib.request
 import zipfile
 from pathlib import Path
-from typing import Any
 
 from hybridflow.compat.export import tf_export
 from hybridflow.errors import ArgumentError, DataError
@@ -22,10 +21,18 @@ _SUFFIXES = (".tar.gz", ".tar.bz2", ".tar.xz", ".tgz", ".tbz", ".tar", ".zip")
 
 @tf_export("keras.utils.get_file")
 def get_file(
-    fname: Any = None, origin: str | None = None, untar: bool = False, md5_hash: str | None = None,
-    file_hash: str | None = None, cache_subdir: str = "datasets", hash_algorithm: str = "auto", extract: bool = False,
-    archive_format: object = "auto", cache_dir: Any = None, force_download: bool = False,
-) -> str:  # fmt: skip
+    fname: str | os.PathLike[str] | None = None,
+    origin: str | None = None,
+    untar: bool = False,
+    md5_hash: str | None = None,
+    file_hash: str | None = None,
+    cache_subdir: str = "datasets",
+    hash_algorithm: str = "auto",
+    extract: bool = False,
+    archive_format: object = "auto",
+    cache_dir: str | os.PathLike[str] | None = None,
+    force_download: bool = False,
+) -> str:
     """``tf.keras.utils.get_file``: the path of what ``origin`` names, brought once; with ``extract`` or ``untar`` that
     of the folder with what is in it.
 

@@ -11,6 +11,7 @@ from hybridflow.compat.adapters.values import axes, extents, operand
 from hybridflow.compat.export import TensorLike, tf_export
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.context import suspended
+from hybridflow.core.type_aliases import ShapeLike
 from hybridflow.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def set_seed(seed: int) -> None:
 
 @tf_export("random.normal")
 def normal(
-    shape: object, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, seed: object = None,
+    shape: object, mean: Any = 0.0, stddev: Any = 1.0, dtype: object = dtypes.float32, seed: object = None,
     name: str | None = None,
 ) -> Any:  # fmt: skip
     """``tf.random.normal``."""
@@ -51,18 +52,26 @@ def normal(
 
 @tf_export("random.truncated_normal")
 def truncated_normal(
-    shape: object, mean: Any = 0.0, stddev: TensorLike = 1.0, dtype: DTypeLike = dtypes.float32, seed: object = None,
+    shape: object,
+    mean: ArrayLike = 0.0,
+    stddev: TensorLike = 1.0,
+    dtype: DTypeLike = dtypes.float32,
+    seed: object = None,
     name: str | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """``tf.random.truncated_normal``."""
     return generator_of(seed).truncated_normal(extents(axes(shape)), mean, stddev, dtype)
 
 
 @tf_export("random.uniform")
 def uniform(
-    shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = dtypes.float32, seed: Any = None,
+    shape: Any,
+    minval: Any = 0,
+    maxval: Any = None,
+    dtype: Any = dtypes.float32,
+    seed: Any = None,
     name: str | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """``tf.random.uniform``: floats below 1, or ints below ``maxval``."""
     source, sizes = generator_of(seed), extents(axes(shape))
     if dtypes.is_integer(hf.zeros((), dtype).dtype):
@@ -74,11 +83,11 @@ def uniform(
 
 @tf_export("random.gamma", "keras.random.gamma")
 def gamma(
-    shape: Any,
-    alpha: Any,
-    beta: Any = None,
+    shape: ShapeLike,
+    alpha: ArrayLike,
+    beta: ArrayLike | None = None,
     dtype: DTypeLike | None = dtypes.float32,
-    seed: Any = None,
+    seed: int | None = None,
     name: str | None = None,
 ) -> Any:
     """``tf.random.gamma``: ``shape`` draws of each pair of parameters."""
@@ -87,7 +96,9 @@ def gamma(
 
 
 @tf_export("random.poisson")
-def poisson(shape: object, lam: Any, dtype: Any = dtypes.float32, seed: object = None, name: str | None = None) -> Any:
+def poisson(
+    shape: object, lam: ArrayLike, dtype: DTypeLike = dtypes.float32, seed: object = None, name: str | None = None
+) -> Any:
     """``tf.random.poisson``: ``shape`` draws of each rate."""
     rate = hf.asarray(lam, dtypes.float32)
     draws = generator_of(seed).poisson((*extents(axes(shape)), *rate.shape), rate)
@@ -113,9 +124,14 @@ def shuffle(value: TensorLike, seed: object = None, name: str | None = None) -> 
 
 @tf_export("random.stateless_uniform")
 def stateless_uniform(
-    shape: Any, seed: Any, minval: Any = 0, maxval: Any = None, dtype: Any = dtypes.float32,
-    name: str | None = None, alg: int | None = None,
-) -> Any:  # fmt: skip
+    shape: Any,
+    seed: Any,
+    minval: Any = 0,
+    maxval: Any = None,
+    dtype: Any = dtypes.float32,
+    name: str | None = None,
+    alg: int | None = None,
+) -> Any:
     """``tf.random.stateless_uniform``."""
     stage = "random.stateless_uniform"
     streams.check_algorithm(stage, alg)
@@ -124,7 +140,7 @@ def stateless_uniform(
 
 @tf_export("random.stateless_normal")
 def stateless_normal(
-    shape: Any, seed: ArrayLike, mean: ArrayLike = 0.0, stddev: ArrayLike = 1.0, dtype: object = dtypes.float32,
+    shape: ShapeLike, seed: ArrayLike, mean: ArrayLike = 0.0, stddev: ArrayLike = 1.0, dtype: object = dtypes.float32,
     name: str | None = None, alg: int | None = None,
 ) -> Any:  # fmt: skip
     """``tf.random.stateless_normal``."""
@@ -136,7 +152,7 @@ def stateless_normal(
 
 @tf_export("random.stateless_truncated_normal")
 def stateless_truncated_normal(
-    shape: Any, seed: ArrayLike, mean: ArrayLike = 0.0, stddev: ArrayLike = 1.0, dtype: object = dtypes.float32,
+    shape: ShapeLike, seed: ArrayLike, mean: ArrayLike = 0.0, stddev: ArrayLike = 1.0, dtype: object = dtypes.float32,
     name: str | None = None, alg: int | None = None,
 ) -> Any:  # fmt: skip
     """``tf.random.stateless_truncated_normal``."""
@@ -148,21 +164,21 @@ def stateless_truncated_normal(
 
 @tf_export("random.stateless_categorical")
 def stateless_categorical(
-    logits: Any, num_samples: int, seed: Any, dtype: Any = dtypes.int64, name: str | None = None
+    logits: TensorLike, num_samples: int, seed: ArrayLike, dtype: DTypeLike = dtypes.int64, name: str | None = None
 ) -> Any:
     """``tf.random.stateless_categorical``."""
     return streams.categorical(streams.state_of(seed, "random.stateless_categorical"), logits, int(num_samples), dtype)
 
 
 @tf_export("random.experimental.stateless_shuffle")
-def stateless_shuffle(value: Any, seed: Any, alg: object = None, name: str | None = None) -> Any:
+def stateless_shuffle(value: TensorLike, seed: ArrayLike, alg: object = None, name: str | None = None) -> Any:
     """``tf.random.experimental.stateless_shuffle``."""
     return hf.random.stateless_shuffle(operand(value), seed)
 
 
 @tf_export("keras.random.normal")
 def keras_normal(
-    shape: Any, mean: ArrayLike = 0.0, stddev: ArrayLike = 1.0, dtype: object = None, seed: Any = None
+    shape: ShapeLike, mean: ArrayLike = 0.0, stddev: ArrayLike = 1.0, dtype: object = None, seed: int | None = None
 ) -> Any:
     """``keras.random.normal``."""
     return stateless_normal(shape, streams.keras_seed(seed), mean, stddev, dtype or dtypes.float32)
@@ -170,7 +186,7 @@ def keras_normal(
 
 @tf_export("keras.random.truncated_normal")
 def keras_truncated_normal(
-    shape: Any, mean: ArrayLike = 0.0, stddev: ArrayLike = 1.0, dtype: object = None, seed: Any = None
+    shape: ShapeLike, mean: ArrayLike = 0.0, stddev: ArrayLike = 1.0, dtype: object = None, seed: int | None = None
 ) -> Any:
     """``keras.random.truncated_normal``."""
     return stateless_truncated_normal(shape, streams.keras_seed(seed), mean, stddev, dtype or dtypes.float32)
@@ -178,7 +194,11 @@ def keras_truncated_normal(
 
 @tf_export("keras.random.uniform")
 def keras_uniform(
-    shape: Any, minval: ArrayLike = 0.0, maxval: ArrayLike | None = 1.0, dtype: object = None, seed: Any = None
+    shape: TensorLike,
+    minval: ArrayLike = 0.0,
+    maxval: ArrayLike | None = 1.0,
+    dtype: object = None,
+    seed: object = None,
 ) -> Any:
     """``keras.random.uniform``."""
     return stateless_uniform(shape, streams.keras_seed(seed), minval, maxval, dtype or dtypes.float32)
@@ -208,14 +228,19 @@ def keras_shuffle(x: TensorLike, axis: int = 0, seed: object = None) -> Any:
 
 
 @tf_export("keras.random.dropout")
-def keras_dropout(inputs: Any, rate: Any, noise_shape: Any = None, seed: Any = None) -> Any:
+def keras_dropout(inputs: ArrayLike, rate: Any, noise_shape: Any = None, seed: Any = None) -> Any:
     """``keras.random.dropout``: drops whenever it is called."""
     return inputs if rate == 0 else stateless_dropout(inputs, rate, streams.keras_seed(seed), None, noise_shape)
 
 
 @tf_export("nn.experimental.stateless_dropout")
 def stateless_dropout(
-    x: TensorLike, rate: Any, seed: Any, rng_alg: int | None = None, noise_shape: Any = None, name: str | None = None
+    x: TensorLike,
+    rate: Any,
+    seed: ArrayLike,
+    rng_alg: int | None = None,
+    noise_shape: Any = None,
+    name: str | None = None,
 ) -> Any:
     """``tf.nn.experimental.stateless_dropout``: what is dropped follows from the seed."""
     value = operand(x)
@@ -259,7 +284,12 @@ def create_rng_state(seed: object, alg: object = None) -> Any:
 
 @tf_export("random.stateless_gamma")
 def stateless_gamma(
-    shape: Any, seed: Any, alpha: Any, beta: Any = None, dtype: DTypeLike = dtypes.float32, name: str | None = None
+    shape: ShapeLike,
+    seed: ArrayLike,
+    alpha: ArrayLike,
+    beta: ArrayLike | None = None,
+    dtype: DTypeLike = dtypes.float32,
+    name: str | None = None,
 ) -> Any:
     """``tf.random.stateless_gamma``."""
     sizes = extents(axes(shape))
@@ -269,7 +299,7 @@ def stateless_gamma(
 
 @tf_export("random.stateless_poisson")
 def stateless_poisson(
-    shape: Any, seed: ArrayLike, lam: TensorLike, dtype: DTypeLike = dtypes.int32, name: str | None = None
+    shape: ShapeLike, seed: ArrayLike, lam: TensorLike, dtype: DTypeLike = dtypes.int32, name: str | None = None
 ) -> Any:
     """``tf.random.stateless_poisson``."""
     return hf.astype(hf.random.stateless_poisson(extents(axes(shape)), seed, operand(lam)), dtype)
@@ -277,7 +307,7 @@ def stateless_poisson(
 
 @tf_export("random.stateless_binomial")
 def stateless_binomial(
-    shape: Any,
+    shape: ShapeLike,
     seed: ArrayLike,
     counts: TensorLike,
     probs: TensorLike,

@@ -189,7 +189,7 @@ def _wrap_init(init: Callable[..., None]) -> Callable[..., None]:
     """A class's own ``__init__``, in which fields can be set."""
 
     @functools.wraps(init)
-    def build(self: Any, *args: Any, **kwargs: Any) -> None:
+    def build(self: Any, *args: object, **kwargs: object) -> None:
         if id(self) in _building:  # from that of a subclass
             init(self, *args, **kwargs)
             return
@@ -364,7 +364,7 @@ def _wrap_with_handlers(function: Callable[..., Any], handlers: Iterable[Any]) -
     """A function that leaves arguments to the first handler that takes them."""
 
     @functools.wraps(function)
-    def dispatch(*args: Any, **kwargs: Any) -> Any:
+    def dispatch(*args: object, **kwargs: object) -> Any:
         for handler, applies in handlers:
             if applies(args, kwargs):
                 return handler(*args, **kwargs)

@@ -29,6 +29,7 @@ from hybridflow.compiler.ir.types import TensorType
 from hybridflow.core import pytree
 from hybridflow.core.context import now
 from hybridflow.core.string_tensor import as_strings, is_string, string
+from hybridflow.core.tensor import Tensor
 from hybridflow.data.csv_files import column, dialect_of, fields_in
 from hybridflow.errors import ArgumentError, DataError, InvalidArgumentError
 from hybridflow.saved.loading import Loaded
@@ -57,7 +58,7 @@ def _of_lists(tensors: object) -> Any:
 class Optional:
     """``tf.experimental.Optional``: an element, or that there is none."""
 
-    def __init__(self, spec: Any, values: tuple[Any, ...] = (), flag: Any = None) -> None:
+    def __init__(self, spec: object, values: tuple[Any, ...] = (), flag: object = None) -> None:
         self.element_spec, self._values = spec, values
         self._flag = hf.asarray(bool(values)) if flag is None else flag
 
@@ -68,7 +69,7 @@ class Optional:
         return Optional(hf.tree.map(TensorSpec.from_tensor, components), (components,))
 
     @staticmethod
-    def empty(element_spec: Any) -> Optional:
+    def empty(element_spec: object) -> Optional:
         """One that has none."""
         return Optional(element_spec)
 
@@ -181,13 +182,13 @@ class Dataset(hf.data.Dataset):
         )
         return super().list_files(pattern, *args[1:], **kwargs).map(as_texts)
 
-    def reduce(self, initial_state: Any, reduce_func: Any, name: str | None = None) -> Any:
+    def reduce(self, initial_state: object, reduce_func: Callable[..., object], name: str | None = None) -> Any:
         return super().reduce(_of_lists(initial_state), reduce_func)
 
-    def scan(self, initial_state: Any, scan_func: Callable[..., Any], name: str | None = None) -> Any:
+    def scan(self, initial_state: object, scan_func: Callable[..., Any], name: str | None = None) -> Any:
         return super().scan(_of_lists(initial_state), scan_func)
 
-    def map(self, map_func: Any, *args: Any, **kwargs: Any) -> Any:
+    def map(self, map_func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return super().map(partial(_components, map_func) if callable(map_func) else map_func, *args, **kwargs)
 
 
@@ -227,7 +228,7 @@ def path_of(filename: object) -> Any:
 class TextLineDataset(hf.data.TextLineDataset, Dataset):
     """``tf.data.TextLineDataset``: the elements are tensors of texts."""
 
-    def __init__(self, filenames: Any, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, filenames: TensorLike, *args: Any, **kwargs: Any) -> None:
         super().__init__(paths_of(filenames), *args, **kwargs)
         self._made = self.map(as_texts)._made
 
@@ -236,7 +237,7 @@ class TextLineDataset(hf.data.TextLineDataset, Dataset):
 class TFRecordDataset(hf.data.TFRecordDataset, Dataset):
     """``tf.data.TFRecordDataset``: the elements are tensors of texts."""
 
-    def __init__(self, filenames: Any, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, filenames: TensorLike, *args: Any, **kwargs: Any) -> None:
         super().__init__(paths_of(filenames), *args, **kwargs)
         self._made = self.map(as_texts)._made
 
@@ -245,7 +246,7 @@ class TFRecordDataset(hf.data.TFRecordDataset, Dataset):
 class FixedLengthRecordDataset(hf.data.FixedLengthRecordDataset, Dataset):
     """``tf.data.FixedLengthRecordDataset``: the same."""
 
-    def __init__(self, filenames: Any, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, filenames: TensorLike, *args: Any, **kwargs: Any) -> None:
         super().__init__(paths_of(filenames), *args, **kwargs)
         self._made = self.map(as_texts)._made
 
@@ -272,7 +273,7 @@ def timeseries_dataset_from_array(
         dataset = dataset.shuffle(max(len(starts), 1), seed)
     steps = np.arange(sequence_length) * sampling_rate
 
-    def window(start: Any) -> Any:
+    def window(start: Tensor) -> Any:
         at = int(start)
         return rows[at + steps] if wanted is None else (rows[at + steps], wanted[at - first])
 
@@ -366,7 +367,7 @@ def _telling(name: str, kind: type) -> Any:
     """A method that changes a list or dict of a checkpoint, which looks then for what waits for it."""
     change = getattr(kind, name)
 
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Any, *args: object, **kwargs: object) -> Any:
         result = change(self, *args, **kwargs)
         self._look()
         return result
@@ -418,7 +419,7 @@ class Checkpoint(hf.checkpoint.Checkpoint):
 
 
 @tf_export("train.latest_checkpoint")
-def latest_checkpoint(checkpoint_dir: Any, latest_filename: object = None) -> str | None:
+def latest_checkpoint(checkpoint_dir: str | os.PathLike[str], latest_filename: object = None) -> str | None:
     """``tf.train.latest_checkpoint``: of any name, the newest."""
     paths = [path for path in Path(checkpoint_dir).glob("*-*.safetensors") if path.stem.rpartition("-")[2].isdigit()]
     return str(max(paths, key=_age)) if paths else None
@@ -429,20 +430,20 @@ def _age(path: Path) -> tuple[int, int]:
 
 
 @tf_export("train.list_variables")
-def list_variables(ckpt_dir_or_file: object) -> list[tuple[str, list[int]]]:
+def list_variables(ckpt_dir_or_file: str | os.PathLike[str]) -> list[tuple[str, list[int]]]:
     """``tf.train.list_variables``: names and shapes."""
     reader = load_checkpoint(ckpt_dir_or_file)
     return sorted((name, list(shape)) for name, shape in reader.get_variable_to_shape_map().items())
 
 
 @tf_export("train.load_variable")
-def load_variable(ckpt_dir_or_file: object, name: str) -> np.ndarray:
+def load_variable(ckpt_dir_or_file: str | os.PathLike[str], name: str) -> np.ndarray:
     """``tf.train.load_variable``."""
     return load_checkpoint(ckpt_dir_or_file).get_tensor(name)
 
 
 @tf_export("train.load_checkpoint")
-def load_checkpoint(ckpt_dir_or_file: Any) -> CheckpointReader:
+def load_checkpoint(ckpt_dir_or_file: str | os.PathLike[str]) -> CheckpointReader:
     """``tf.train.load_checkpoint``: of a file, or the latest of a folder.  Raises FileNotFoundError for none."""
     path = os.fspath(ckpt_dir_or_file)
     if os.path.isdir(path):
@@ -555,7 +556,7 @@ def write_file(filename: Any, contents: Any, name: str | None = None) -> None:
 
 
 @tf_export("io.gfile.glob")
-def glob_files(pattern: Any) -> list[str]:
+def glob_files(pattern: str | os.PathLike[str]) -> list[str]:
     """``tf.io.gfile.glob``."""
     import glob
 
@@ -570,13 +571,13 @@ def matching_files(pattern: object, name: str | None = None) -> Any:
 
 
 @tf_export("io.gfile.exists")
-def exists(path: Any) -> bool:
+def exists(path: str | os.PathLike[str]) -> bool:
     """``tf.io.gfile.exists``."""
     return os.path.exists(path)
 
 
 @tf_export("io.gfile.makedirs", "io.gfile.mkdir")
-def makedirs(path: Any) -> None:
+def makedirs(path: str | os.PathLike[str]) -> None:
     """``tf.io.gfile.makedirs``."""
     os.makedirs(path, exist_ok=True)
 
@@ -642,14 +643,14 @@ def csv_default(default: object) -> Any:
 class CsvDataset(Dataset):
     """``tf.data.experimental.CsvDataset``."""
 
-    def __init__(self, filenames: Any, record_defaults: Iterable[Any], *args: Any, **kwargs: Any) -> None:
+    def __init__(self, filenames: TensorLike, record_defaults: Iterable[Any], *args: Any, **kwargs: Any) -> None:
         defaults = [csv_default(default) for default in record_defaults]
         converted = hf.data.CsvDataset(paths_of(filenames), defaults, *args, **kwargs)
         self._made = Dataset._of(converted._node).map(lambda *fields: as_texts(fields))._made
 
 
 @tf_export("data.experimental.make_csv_dataset")
-def make_csv_dataset(file_pattern: Any, *args: Any, **kwargs: Any) -> Any:
+def make_csv_dataset(file_pattern: TensorLike, *args: Any, **kwargs: Any) -> Any:
     """``tf.data.experimental.make_csv_dataset``."""
     if kwargs.get("column_defaults") is not None:
         kwargs["column_defaults"] = [csv_default(default) for default in kwargs["column_defaults"]]
@@ -667,10 +668,15 @@ isdir, listdir, rmtree, remove = os.path.isdir, os.listdir, shutil.rmtree, os.re
 
 
 def _manager(
-    checkpoint: Any, directory: Any, max_to_keep: int | None = 5, keep_checkpoint_every_n_hours: float | None = None,
-    checkpoint_name: str = "ckpt", step_counter: object = None, checkpoint_interval: object = None,
+    checkpoint: Any,
+    directory: str | os.PathLike[str],
+    max_to_keep: int | None = 5,
+    keep_checkpoint_every_n_hours: float | None = None,
+    checkpoint_name: str = "ckpt",
+    step_counter: object = None,
+    checkpoint_interval: object = None,
     init_fn: Callable[[], Any] | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """``tf.train.CheckpointManager``."""
     return hf.checkpoint.CheckpointManager(
         checkpoint, directory, max_to_keep, keep_checkpoint_every_n_hours, checkpoint_name, init_fn
@@ -706,12 +712,14 @@ def at(dataset: Any, index: Any) -> Any:
 class Reducer:
     """``tf.data.experimental.Reducer``."""
 
-    def __init__(self, init_func: Any, reduce_func: Any, finalize_func: Any) -> None:
+    def __init__(
+        self, init_func: Callable[..., object], reduce_func: Callable[..., object], finalize_func: Callable[..., object]
+    ) -> None:
         self.init_func, self.reduce_func, self.finalize_func = init_func, reduce_func, finalize_func
 
 
 @tf_export("data.experimental.group_by_reducer")
-def group_by_reducer(key_func: Any, reducer: Reducer) -> Callable[[Any], Any]:
+def group_by_reducer(key_func: Callable[..., Any], reducer: Reducer) -> Callable[[Any], Any]:
     """``tf.data.experimental.group_by_reducer``: for each key, in their order, what its elements are folded to."""
 
     def transform(dataset: Any) -> Any:
@@ -747,7 +755,9 @@ class CheckpointState:
 
 
 @tf_export("train.get_checkpoint_state")
-def get_checkpoint_state(checkpoint_dir: Any, latest_filename: object = None) -> CheckpointState | None:
+def get_checkpoint_state(
+    checkpoint_dir: str | os.PathLike[str], latest_filename: object = None
+) -> CheckpointState | None:
     """``tf.train.get_checkpoint_state``: those in a folder, the oldest first; None where there are none."""
     paths = [path for path in Path(checkpoint_dir).glob("*-*.safetensors") if path.stem.rpartition("-")[2].isdigit()]
     return CheckpointState([str(path) for path in sorted(paths, key=_age)]) if paths else None
@@ -755,7 +765,7 @@ def get_checkpoint_state(checkpoint_dir: Any, latest_filename: object = None) ->
 
 @tf_export("train.checkpoints_iterator")
 def checkpoints_iterator(
-    checkpoint_dir: object,
+    checkpoint_dir: str | os.PathLike[str],
     min_interval_secs: float = 0,
     timeout: float | None = None,
     timeout_fn: Callable[..., object] | None = None,

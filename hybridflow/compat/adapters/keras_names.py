@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
@@ -146,7 +146,7 @@ def categorical_generalized_cross_entropy(y_true: ArrayLike, y_pred: ArrayLike, 
 
 
 @tf_export("keras.losses.dice")
-def dice(y_true: Any, y_pred: Any, axis: AxisLike = None) -> Any:
+def dice(y_true: ArrayLike, y_pred: ArrayLike, axis: AxisLike = None) -> Any:
     """``tf.keras.losses.dice``."""
     return hf.losses.Dice(axis=axis, reduction="none")(y_true, y_pred)
 
@@ -188,7 +188,7 @@ def array_to_img(
 
 @tf_export("keras.utils.load_img", "keras.preprocessing.image.load_img")
 def load_img(
-    path: Any, color_mode: str = "rgb", target_size: Any = None, interpolation: str = "nearest",
+    path: Any, color_mode: str = "rgb", target_size: tuple[int, int] | None = None, interpolation: str = "nearest",
     keep_aspect_ratio: bool = False,
 ) -> Any:  # fmt: skip
     """``tf.keras.utils.load_img``: a picture of Pillow, which has to be installed."""
@@ -239,7 +239,7 @@ def split_dataset(
     return whole.take(first), whole.skip(first).take(count - first if right is None else right)
 
 
-def _joined(arrays: Any) -> Any:
+def _joined(arrays: object) -> Any:
     return tuple(arrays) if isinstance(arrays, list) and len(arrays) and isinstance(arrays[0], np.ndarray) else arrays
 
 
@@ -326,7 +326,7 @@ class Progbar:
         line = f"{current}/{self.target or '?'} [{bar}] {seconds:.0f}s" + (f" - {said}" if said else "")
         print(line, end="\n" if done else "\r", flush=True)
 
-    def add(self, n: int, values: Any = None) -> None:
+    def add(self, n: int, values: Sequence[tuple[str, Any]] | None = None) -> None:
         """Say that ``n`` more steps are done."""
         self.update(self._seen + n, values)
 
@@ -452,14 +452,16 @@ def k_dtype(x: TensorLike) -> str:
 
 
 @tf_export("keras.backend.spatial_2d_padding")
-def spatial_2d_padding(x: TensorLike, padding: Any = ((1, 1), (1, 1)), data_format: str | None = None) -> Any:
+def spatial_2d_padding(
+    x: TensorLike, padding: str | Sequence[Sequence[SupportsIndex]] = ((1, 1), (1, 1)), data_format: str | None = None
+) -> Any:
     """``tf.keras.backend.spatial_2d_padding``."""
     inner = [tuple(pair) for pair in padding]
     return hf.pad(operand(x), [(0, 0), (0, 0), *inner] if data_format == "channels_first" else [(0, 0), *inner, (0, 0)])
 
 
 @tf_export("keras.backend.temporal_padding")
-def temporal_padding(x: TensorLike, padding: Any = (1, 1)) -> Any:
+def temporal_padding(x: TensorLike, padding: str | Sequence[object] = (1, 1)) -> Any:
     """``tf.keras.backend.temporal_padding``."""
     return hf.pad(operand(x), [(0, 0), tuple(padding), (0, 0)])
 

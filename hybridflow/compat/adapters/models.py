@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random as python_random
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -13,10 +13,14 @@ from hybridflow.compat.adapters import draws
 from hybridflow.compat.adapters.values import axes, operand
 from hybridflow.compat.export import TensorLike, export, tf_export
 from hybridflow.compiler.ir import dtypes
+from hybridflow.core.type_aliases import ArrayLike, ShapeLike
+from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError
+from hybridflow.layers.layer import LayerOptions
 
 if TYPE_CHECKING:
     from hybridflow.core.type_aliases import DTypeLike
+    from hybridflow.models.model import Model
 
 
 def in_dtype_of(y_pred: Any, loss: Any) -> Any:
@@ -237,7 +241,7 @@ def get_value(x: Any) -> Any:
 
 
 @tf_export("keras.backend.set_value")
-def set_value(x: Any, value: Any) -> None:
+def set_value(x: Variable, value: ArrayLike) -> None:
     """``tf.keras.backend.set_value``."""
     x.assign(value)
 
@@ -251,7 +255,7 @@ def relu(x: TensorLike, negative_slope: float = 0.0, max_value: float | None = N
 
 
 @tf_export("keras.activations.softmax", "keras.backend.softmax", "keras.ops.softmax")
-def softmax(x: Any, axis: int = -1) -> Any:
+def softmax(x: TensorLike, axis: int = -1) -> Any:
     """``tf.keras.activations.softmax``."""
     return hf.nn.softmax(operand(x), axis=axis)
 
@@ -259,7 +263,7 @@ def softmax(x: Any, axis: int = -1) -> Any:
 def merging(kind: Any, name: str) -> Any:
     """A layer of ``kind`` applied at once, as a function."""
 
-    def merge(inputs: Any, **options: Any) -> Any:
+    def merge(inputs: TensorLike, **options: Unpack[LayerOptions]) -> Any:
         return kind(**options)(inputs)
 
     merge.__name__ = merge.__qualname__ = name
@@ -273,13 +277,13 @@ merged_multiply, merged_subtract = merging(hf.layers.Multiply, "multiply"), merg
 
 
 @tf_export("keras.layers.concatenate")
-def concatenate(inputs: TensorLike, axis: int = -1, **options: object) -> Any:
+def concatenate(inputs: TensorLike, axis: int = -1, **options: Unpack[LayerOptions]) -> Any:
     """``tf.keras.layers.concatenate``."""
     return hf.layers.Concatenate(axis, **options)(inputs)
 
 
 @tf_export("keras.layers.dot")
-def dot(inputs: Any, axes: Any = -1, **options: Any) -> Any:
+def dot(inputs: Any, axes: Any = -1, **options: Unpack[LayerOptions]) -> Any:
     """``tf.keras.layers.dot``."""
     return hf.layers.Dot(axes, **options)(inputs)
 
@@ -308,12 +312,12 @@ class PyDataset:
 
 @tf_export("keras.Input", "keras.layers.Input")
 def input_of(
-    shape: Any = None,
+    shape: ShapeLike | None = None,
     batch_size: int | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     sparse: object = None,
     ragged: object = None,
-    batch_shape: Any = None,
+    batch_shape: ShapeLike | None = None,
     name: str | None = None,
 ) -> Any:
     """``tf.keras.Input``; sparse tensors become whole ones, batch by batch."""
@@ -323,7 +327,7 @@ def input_of(
 
 
 @tf_export("keras.models.clone_model")
-def clone_model(model: Any, input_tensors: object = None, clone_function: Callable[[Any], Any] | None = None) -> Any:
+def clone_model(model: Model, input_tensors: object = None, clone_function: Callable[[Any], Any] | None = None) -> Any:
     """``tf.keras.models.clone_model``; inputs are always new ones."""
     if input_tensors is not None:
         raise ArgumentError("clone_model", "input_tensors is given; a clone has new inputs: call it with the tensors.")

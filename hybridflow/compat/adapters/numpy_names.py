@@ -79,7 +79,7 @@ def _function(name: str) -> Callable[..., Any]:
     keep = name in _CREATING.split()
     several = name in _JOINING.split()
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         arguments = args if keep else tuple(_operands(args, several))
         options = {key: _dtype(value) if key == "dtype" else value for key, value in kwargs.items()}
         result = _tensors(theirs(*arguments, **options))

@@ -117,7 +117,7 @@ class DynamicRaggedShape:
         return cls(parts, [count, *lengths[last + 1 :]] if lengths else [])
 
     @classmethod
-    def from_tensor(cls, t: Any, dtype: Any = None) -> DynamicRaggedShape:
+    def from_tensor(cls, t: Any, dtype: DTypeLike | None = None) -> DynamicRaggedShape:
         """The shape of a tensor, or of a ragged one."""
         if not isinstance(t, Ragged):
             return cls([], hf.asarray(t).shape)

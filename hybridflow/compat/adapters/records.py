@@ -13,6 +13,7 @@ from hybridflow.compat.export import export, tf_export
 from hybridflow.compat.facade import Facade
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.string_tensor import as_strings
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.data.tf_example import decoded, delimited, encoded
 from hybridflow.errors import ArgumentError, DataError, InvalidArgumentError
 from hybridflow.ragged import Ragged
@@ -21,7 +22,7 @@ from hybridflow.ragged import Ragged
 class _Values:
     """A list of values of one kind."""
 
-    dtype: Any = object
+    dtype: DTypeLike = object
 
     def __init__(self, value: Sequence[Any] = ()) -> None:
         self.value = [one.numpy() if hasattr(one, "numpy") else one for one in value]
@@ -170,7 +171,7 @@ class Example:
         return f"Example(features={self.features!r})"
 
 
-def _kind(dtype: Any) -> Any:
+def _kind(dtype: DTypeLike) -> Any:
     return bytes if dtype is string else dtype
 
 
@@ -251,7 +252,7 @@ class RaggedFeature(NamedTuple):
     Several examples are rows of rows.
     """
 
-    dtype: Any
+    dtype: DTypeLike
     value_key: str | None = None
     partitions: Any = ()
     row_splits_dtype: object = dtypes.int32
@@ -273,7 +274,7 @@ class SparseFeature(NamedTuple):
 
     index_key: Any
     value_key: str
-    dtype: Any
+    dtype: DTypeLike
     size: Any
     already_sorted: bool = False
 

@@ -62,7 +62,7 @@ class Strategy:
         finally:
             _strategy.reset(token)
 
-    def run(self, fn: Any, args: Any = (), kwargs: Any = None, options: object = None) -> Any:
+    def run(self, fn: Callable[..., object], args: Any = (), kwargs: Any = None, options: object = None) -> Any:
         """What the function returns: values of all replicas where there are several."""
         if self.num_replicas_in_sync == 1:
             return self._of_replica(0, fn, args, kwargs or {})
@@ -90,7 +90,7 @@ class Strategy:
         finally:
             _replica.reset(token)
 
-    def reduce(self, reduce_op: Any, value: Any, axis: Any = None) -> Any:
+    def reduce(self, reduce_op: object, value: Any, axis: int | None = None) -> Any:
         """The sum or mean over replicas, and over ``axis`` of each."""
         is_sum = _is_sum(reduce_op)
         values = self.experimental_local_results(value)
@@ -147,7 +147,7 @@ class Strategy:
 class CentralStorageStrategy(Strategy):
     """``tf.distribute.experimental.CentralStorageStrategy``: variables are in the memory of the process anyway."""
 
-    def __init__(self, compute_devices: Any = None, parameter_device: object = None) -> None:
+    def __init__(self, compute_devices: object = None, parameter_device: object = None) -> None:
         super().__init__(devices=compute_devices)
 
 
@@ -235,7 +235,7 @@ def _let_writers_look() -> None:
 
 def _looking(inner: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(inner)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(self: Any, *args: object, **kwargs: object) -> Any:
         if _replica.get() is not None and _strategy.get().num_replicas_in_sync > 1 and not _is_state(self):
             raise DeviceError(
                 "distribute",

@@ -173,7 +173,7 @@ class TestCase(unittest.TestCase):
         return hf.tree.map(_array, tensors)
 
 
-def _array(value: Any) -> np.ndarray:
+def _array(value: TensorLike) -> np.ndarray:
     return np.asarray(value.numpy() if hasattr(value, "numpy") else value)
 
 

@@ -18,7 +18,7 @@ from hybridflow.errors import ArgumentError, DTypeError
 def _of_floats(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """The function of ``hf.special``, which TensorFlow has for floats alone."""
 
-    def call(*args: Any) -> Any:
+    def call(*args: object) -> Any:
         tensors = operands(args, range(len(args)))
         kind = next((x.dtype for x in tensors if hasattr(x, "dtype")), None)
         if kind is None or not dtypes.is_float(kind):

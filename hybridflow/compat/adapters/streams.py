@@ -21,6 +21,7 @@ from hybridflow.compiler.ir.types import product
 from hybridflow.compiler.ops import TABLE
 from hybridflow.core.promotion import to_dtype
 from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import ShapeLike
 from hybridflow.core.variable import Variable
 from hybridflow.eager.dispatch import apply
 from hybridflow.errors import ArgumentError, ArgumentTypeError, DTypeError, InvalidArgumentError, entered
@@ -79,7 +80,7 @@ def _words(state: Tensor, count: object) -> Tensor:
     return apply(TABLE["random_bits"], state, shape=(count,))
 
 
-def _units(words: Tensor, dtype: Any) -> Tensor:
+def _units(words: Tensor, dtype: DTypeLike) -> Tensor:
     """Floats in [0, 1) of a dtype, of each word, or for float64 of each pair of words."""
     digits = _MANTISSA[dtype]
     if dtype == dtypes.float64:  # here the low half is the second word
@@ -90,7 +91,7 @@ def _units(words: Tensor, dtype: Any) -> Tensor:
     return hf.astype(whole, dtype) * hf.asarray(2.0**-digits, dtype)
 
 
-def _normals(words: Tensor, dtype: Any) -> Tensor:
+def _normals(words: Tensor, dtype: DTypeLike) -> Tensor:
     """Normal numbers by Box and Muller's method: two of two numbers in [0, 1)."""
     units = _units(words, dtype)
     radius = hf.sqrt(-2.0 * hf.log(hf.maximum(units[..., ::2], hf.asarray(_LEAST, dtype))))
@@ -183,7 +184,14 @@ def uniform(state: Tensor, shape: Any, minval: Any, maxval: Any, dtype: Any, sta
 
 
 def normal(
-    state: Tensor, shape: Any, mean: ArrayLike, stddev: ArrayLike, dtype: Any, stage: str, *, truncated: bool = False
+    state: Tensor,
+    shape: Any,
+    mean: ArrayLike,
+    stddev: ArrayLike,
+    dtype: Any,
+    stage: str,
+    *,
+    truncated: bool = False,
 ) -> Any:
     """``stateless_normal`` or ``stateless_truncated_normal`` of a state."""
     wanted = _float_dtype(dtype, stage)
@@ -305,7 +313,12 @@ class Generator(_Generator):
         return hf.where(number < 0, key, uniform(start, (), None, None, dtypes.uint64, "random.Generator"))
 
     def normal(  # type: ignore[override]  # TensorFlow's arguments
-        self, shape: object, mean: Any = 0.0, stddev: ArrayLike = 1.0, dtype: Any = dtypes.float32, name: object = None
+        self,
+        shape: object,
+        mean: Any = 0.0,
+        stddev: ArrayLike = 1.0,
+        dtype: object = dtypes.float32,
+        name: object = None,
     ) -> Any:
         """Normally distributed floats."""
         sizes, state = self._take_state(shape)
@@ -314,7 +327,7 @@ class Generator(_Generator):
     def truncated_normal(  # type: ignore[override]  # TensorFlow's arguments
         self,
         shape: object,
-        mean: Any = 0.0,
+        mean: ArrayLike = 0.0,
         stddev: ArrayLike = 1.0,
         dtype: object = dtypes.float32,
         name: object = None,
@@ -324,7 +337,12 @@ class Generator(_Generator):
         return normal(state, sizes, mean, stddev, dtype, "random.Generator.truncated_normal", truncated=True)
 
     def uniform(  # type: ignore[override]  # TensorFlow's arguments
-        self, shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = dtypes.float32, name: Any = None
+        self,
+        shape: ShapeLike,
+        minval: Any = 0,
+        maxval: Any = None,
+        dtype: Any = dtypes.float32,
+        name: object = None,
     ) -> Any:
         """Floats from ``minval`` on below ``maxval``, or integers."""
         sizes, state = self._take_state(shape)
@@ -419,7 +437,7 @@ class SeedGenerator(_Generator):
         """Start anew, with another seed."""
         self._state.assign(np.array([_signed(seed), 0], np.int64))
 
-    def _drawn(self, blocks: Any) -> Tensor:
+    def _drawn(self, blocks: object) -> Tensor:
         return state_of(keras_seed(self), "SeedGenerator")[:2]
 
     def __repr__(self) -> str:

@@ -15,7 +15,7 @@ def over_symbols(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function; of symbols it is a layer, whose inputs are the symbols among the arguments."""
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         if first_symbol((*args, kwargs)) is None:
             return function(*args, **kwargs)
         leaves, structure = pytree.flatten((args, kwargs))

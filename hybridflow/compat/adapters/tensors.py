@@ -20,9 +20,11 @@ from hybridflow.core.donated_tensor import DonatedTensor
 from hybridflow.core.layer_context import mask_of
 from hybridflow.core.lazy_tensor import LazyTensor
 from hybridflow.core.string_tensor import StringTensor
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.errors import ArgumentError
 from hybridflow.layers.keras_tensor import Symbol
 from hybridflow.models.functional import Functional
+from hybridflow.models.model import Model
 from hybridflow.models.trainer import Trainer
 from hybridflow.ragged import Ragged
 from hybridflow.sparse import COO
@@ -171,7 +173,7 @@ def _replace_method(kind: type, name: str, replacement: Callable[..., Any]) -> N
     takes_inner = replacement in _WRAPPERS
 
     @functools.wraps(inner)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(self: Any, *args: object, **kwargs: object) -> Any:
         if not dialect.is_tensorflow:
             return inner(self, *args, **kwargs)
         return replacement(inner, self, *args, **kwargs) if takes_inner else replacement(self, *args)
@@ -183,7 +185,7 @@ def _shape(value: Any) -> TensorShape:
     return value if isinstance(value, TensorShape) else tuple.__new__(TensorShape, value)
 
 
-def _name(dtype: Any) -> Any:
+def _name(dtype: DTypeLike) -> Any:
     return dtype if dtype is None or isinstance(dtype, str) else np.dtype(dtype).name
 
 
@@ -192,7 +194,7 @@ def _device(value: str) -> str:
     return f"/job:localhost/replica:0/task:0/device:{kind.upper()}:{number or 0}"
 
 
-def _dtype_of_variable(variable: Variable, dtype: Any) -> Any:
+def _dtype_of_variable(variable: Variable, dtype: DTypeLike) -> Any:
     return np.dtype(dtype).name if _is_keras_variable(variable) else as_dtype(dtype)
 
 
@@ -201,7 +203,7 @@ def _is_keras_variable(variable: Variable) -> bool:
     return bool(variable._makers)
 
 
-def _metric_names(model: Any, names: object) -> list[str]:
+def _metric_names(model: Model, names: object) -> list[str]:
     return [metric.name for metric in model.metrics]
 
 

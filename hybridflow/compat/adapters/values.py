@@ -21,7 +21,8 @@ from hybridflow.core.context import now
 from hybridflow.core.lazy_tensor import parts_of
 from hybridflow.core.shape import Shape
 from hybridflow.core.string_tensor import as_strings, holds_texts, is_string, string as strings
-from hybridflow.core.tensor import Operators
+from hybridflow.core.tensor import Operators, Tensor
+from hybridflow.core.type_aliases import ShapeLike
 from hybridflow.errors import ArgumentError, DTypeError, TraceError
 from hybridflow.ragged import Ragged
 
@@ -41,7 +42,7 @@ class DType:
 
     __slots__ = ("dtype",)
 
-    def __init__(self, dtype: Any) -> None:
+    def __init__(self, dtype: DTypeLike) -> None:
         self.dtype = np.dtype(dtype)
 
     @property
@@ -213,13 +214,13 @@ def convert_to_tensor(
     return tensor if dtype is not None else _as_made(tensor, value)
 
 
-def _of_column(value: Any) -> Any:
+def _of_column(value: TensorLike) -> Any:
     """A column of objects, as tables of pandas have, as NumPy's array; another value as it is."""
     is_column = hasattr(value, "__array__") and not isinstance(value, (Operators, np.ndarray, np.generic))
     return np.asarray(value) if is_column and getattr(getattr(value, "dtype", None), "kind", "") == "O" else value
 
 
-def text_constant(value: Any, shape: Any = None) -> Any:
+def text_constant(value: TensorLike, shape: ShapeLike | None = None) -> Any:
     """A tensor of texts of a shape, which a single text fills."""
     converted = as_strings(value, "constant")
     if shape is None:
@@ -227,7 +228,7 @@ def text_constant(value: Any, shape: Any = None) -> Any:
     return hf.broadcast_to(hf.reshape(converted, ()), shape) if converted.size == 1 else hf.reshape(converted, shape)
 
 
-def _as_made(tensor: Any, value: Any) -> Any:
+def _as_made(tensor: Tensor, value: object) -> Any:
     """A tensor of ``value`` in the dtype that TensorFlow gives it."""
     if tensor.dtype == dtypes.complex64 and not isinstance(value, (Operators, np.ndarray, np.generic)):
         array = np.asarray(value)
@@ -281,7 +282,7 @@ def operands(args: Sequence[Any], places: Iterable[int]) -> list[Any]:
 
 
 @tf_export("dtypes.cast", "keras.backend.cast", "keras.ops.cast", "cast")
-def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
+def cast(x: ArrayLike, dtype: DTypeLike, name: str | None = None) -> Any:
     """``tf.cast``."""
     if isinstance(x, Ragged):
         return x.map(lambda flat: cast(flat, dtype))
@@ -324,7 +325,7 @@ class TensorShape(Shape):
         parts = (dims,) if isinstance(dims, int) else dims
         return tuple.__new__(cls, [None if d is None or (type(d) is int and d == -1) else _extent(d) for d in parts])
 
-    def concatenate(self, other: Any) -> TensorShape:
+    def concatenate(self, other: object) -> TensorShape:
         return TensorShape((*self, *TensorShape(other)))
 
     def merge_with(self, other: Any) -> TensorShape:
@@ -345,10 +346,10 @@ class TensorShape(Shape):
     def __hash__(self) -> int:
         return tuple.__hash__(self)
 
-    def __add__(self, other: Any) -> TensorShape:
+    def __add__(self, other: object) -> TensorShape:
         return self.concatenate(other)
 
-    def __radd__(self, other: Any) -> TensorShape:
+    def __radd__(self, other: object) -> TensorShape:
         return TensorShape(other).concatenate(self)
 
     def __repr__(self) -> str:
@@ -385,7 +386,7 @@ class _UnknownShape(TensorShape):
     def with_rank(self, rank: int) -> TensorShape:
         return TensorShape([None] * rank)
 
-    def merge_with(self, other: Any) -> TensorShape:
+    def merge_with(self, other: object) -> TensorShape:
         return TensorShape(other)
 
     def concatenate(self, other: object) -> TensorShape:
@@ -414,7 +415,7 @@ class Extents(tuple):
     """What ``tf.shape(x)`` is in a traced function: extents, so that shapes can be made of them. It becomes a tensor
     where one is needed, and as a result."""
 
-    kind: Any = dtypes.int32
+    kind: DTypeLike = dtypes.int32
 
     @property
     def tensor(self) -> Any:
@@ -424,7 +425,7 @@ class Extents(tuple):
         """What a compiled function returns for it."""
         return self.tensor
 
-    def of_kind(self, kind: Any) -> Extents:
+    def of_kind(self, kind: DTypeLike) -> Extents:
         self.kind = kind
         return self
 
@@ -444,7 +445,7 @@ class Extents(tuple):
         extents = tuple.__getitem__(self, key)
         return Extents(extents).of_kind(self.kind) if isinstance(key, slice) else extents
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: object) -> Any:
         return self.tensor + _number_or_tensor(other)
 
     def __mul__(self, other: object) -> Any:
@@ -514,7 +515,7 @@ def _number_or_tensor(value: object) -> Any:
 
 
 @tf_export("shape")
-def shape(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> Any:
+def shape(input: TensorLike, out_type: DTypeLike = dtypes.int32, name: str | None = None) -> Any:
     """``tf.shape``: an int32 tensor; in a traced function the extents themselves, until they are returned."""
     if isinstance(input, Ragged):
         return DynamicRaggedShape.from_tensor(input)
@@ -576,7 +577,7 @@ def as_extents(values: Iterable[Any]) -> list[Any]:
     return [as_extent(value) for value in (list(operand(values)) if isinstance(values, Operators) else values)]
 
 
-def _up_to(xp: Any, values: Any) -> Any:
+def _up_to(xp: Any, values: Tensor) -> Any:
     return xp.max(values) + 1 if values.size != 0 else xp.asarray(0)
 
 
@@ -629,7 +630,7 @@ def check_channels_last(stage: str, data_format: str) -> None:
 
 
 def _variable(
-    initial_value: Any = None,
+    initial_value: TensorLike | None = None,
     trainable: bool | None = None,
     validate_shape: bool = True,
     caching_device: object = None,
@@ -655,9 +656,16 @@ Variable = Facade(hf.Variable, _variable)
 
 
 def _keras_variable(
-    initializer: Any, shape: Any = None, dtype: DTypeLike | None = None, trainable: bool = True, autocast: bool = True,
-    aggregation: object = None, synchronization: object = None, name: str | None = None, **options: object,
-) -> Any:  # fmt: skip
+    initializer: Any,
+    shape: Any = None,
+    dtype: DTypeLike | None = None,
+    trainable: bool = True,
+    autocast: bool = True,
+    aggregation: object = None,
+    synchronization: object = None,
+    name: str | None = None,
+    **options: object,
+) -> Any:
     """``tf.keras.Variable``."""
     value = initializer(tuple(shape or ()), dtype or dtypes.float32) if callable(initializer) else initializer
     return hf.Variable(convert_to_tensor(value, dtype), trainable, None, name or "variable")
@@ -666,12 +674,12 @@ def _keras_variable(
 KerasVariable = Facade(hf.Variable, _keras_variable)
 
 
-def _tensor_spec(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Any:
+def _tensor_spec(shape: ShapeLike, dtype: DTypeLike = dtypes.float32, name: str | None = None) -> Any:
     """``tf.TensorSpec``."""
     return hf.TensorSpec(tuple(TensorShape(shape)), dtype, name)
 
 
-def _spec_from_tensor(tensor: Any, name: str | None = None) -> Any:
+def _spec_from_tensor(tensor: Tensor, name: str | None = None) -> Any:
     return hf.TensorSpec(tuple(tensor.shape), tensor.dtype, name)
 
 

@@ -13,6 +13,7 @@ from hybridflow.compat.adapters.values import as_extents, convert_to_tensor, ope
 from hybridflow.compat.export import TensorLike, export, tf_export
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core.context import now
+from hybridflow.core.tensor import Tensor
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.nn.image_resize import SAMPLERS, resized
 
@@ -128,7 +129,7 @@ def central_crop(image: TensorLike, central_fraction: float) -> Any:
 
 
 @tf_export("image.random_crop")
-def random_crop(value: Any, size: Any, seed: object = None, name: str | None = None) -> Any:
+def random_crop(value: ArrayLike, size: Any, seed: object = None, name: str | None = None) -> Any:
     """``tf.image.random_crop``: a part of that size, one extent for each axis, at a place drawn by chance.
 
     Raises ShapeError where the size does not fit.
@@ -138,7 +139,7 @@ def random_crop(value: Any, size: Any, seed: object = None, name: str | None = N
     return _cropped("image.random_crop", operand(value), size, draw)
 
 
-def _cropped(stage: str, x: Any, size: Any, draw: Callable[[int, int], Any]) -> Any:
+def _cropped(stage: str, x: Tensor, size: Any, draw: Callable[[int, int], Any]) -> Any:
     """A part that begins along each axis where ``draw`` says, of the axis and the number of places."""
     wanted = [int(n) for n in size]
     if len(wanted) != x.ndim or any(n > extent for n, extent in zip(wanted, x.shape)):
@@ -181,7 +182,7 @@ def convert_image_dtype(image: TensorLike, dtype: DTypeLike, saturate: bool = Fa
     return converted * (1.0 / float(np.iinfo(x.dtype).max)) if from_ints else converted
 
 
-def _shifted(x: Any, wanted: np.dtype[Any], saturate: bool) -> Any:
+def _shifted(x: Tensor, wanted: np.dtype[Any], saturate: bool) -> Any:
     """Ints whose largest is that of another dtype, by a whole factor."""
     most, least = int(np.iinfo(x.dtype).max), int(np.iinfo(wanted).max)
     if most > least:
@@ -198,7 +199,7 @@ class _NoGradient:
     def __init__(self, op_type: str) -> None:
         self._op_type = op_type
 
-    def __call__(self, *cotangents: Any) -> Any:
+    def __call__(self, *cotangents: object) -> Any:
         raise LookupError(f"gradient registry has no entry for: {self._op_type}")
 
 
@@ -210,7 +211,7 @@ def _without_gradient(op_type: str, function: Callable[..., Any], *operands: Any
     return hf.custom_gradient(lambda *xs: (function(*xs), _NoGradient(op_type)))(*tensors)
 
 
-def _in_floats(function: Callable[[Any], Any], image: Any) -> Any:
+def _in_floats(function: Callable[[Any], Any], image: TensorLike) -> Any:
     """What a function makes of the picture in floats, in its own dtype."""
     x = operand(image)
     if not dtypes.is_integer(x.dtype):
@@ -420,25 +421,25 @@ def random_saturation(image: TensorLike, lower: float, upper: float, seed: objec
 
 
 @tf_export("image.stateless_random_brightness")
-def stateless_random_brightness(image: Any, max_delta: float, seed: ArrayLike) -> Any:
+def stateless_random_brightness(image: TensorLike, max_delta: float, seed: ArrayLike) -> Any:
     """``tf.image.stateless_random_brightness``."""
     return adjust_brightness(image, hf.random.stateless_uniform((), seed, -max_delta, max_delta))
 
 
 @tf_export("image.stateless_random_contrast")
-def stateless_random_contrast(image: Any, lower: float, upper: float, seed: ArrayLike) -> Any:
+def stateless_random_contrast(image: TensorLike, lower: float, upper: float, seed: ArrayLike) -> Any:
     """``tf.image.stateless_random_contrast``."""
     return adjust_contrast(image, hf.random.stateless_uniform((), seed, lower, upper))
 
 
 @tf_export("image.stateless_random_hue")
-def stateless_random_hue(image: Any, max_delta: float, seed: ArrayLike) -> Any:
+def stateless_random_hue(image: TensorLike, max_delta: float, seed: ArrayLike) -> Any:
     """``tf.image.stateless_random_hue``."""
     return adjust_hue(image, hf.random.stateless_uniform((), seed, -max_delta, max_delta))
 
 
 @tf_export("image.stateless_random_saturation")
-def stateless_random_saturation(image: Any, lower: float, upper: float, seed: ArrayLike) -> Any:
+def stateless_random_saturation(image: TensorLike, lower: float, upper: float, seed: ArrayLike) -> Any:
     """``tf.image.stateless_random_saturation``."""
     return adjust_saturation(image, hf.random.stateless_uniform((), seed, lower, upper))
 
@@ -526,7 +527,7 @@ def ssim_multiscale(
     return hf.mean(similarity, axis=-1)
 
 
-def _halved(x: Any) -> Any:
+def _halved(x: Tensor) -> Any:
     odd = [n % 2 for n in x.shape[-3:-1]]
     lead = x.shape[:-3]
     pictures = hf.reshape(x, (-1, *x.shape[-3:]))
@@ -536,7 +537,7 @@ def _halved(x: Any) -> Any:
     return hf.reshape(small, (*lead, *small.shape[1:]))
 
 
-def _as_floats(img1: TensorLike, img2: Any, max_val: float) -> tuple[Any, Any, float]:
+def _as_floats(img1: TensorLike, img2: TensorLike, max_val: float) -> tuple[Any, Any, float]:
     """Both pictures in float32, and the largest value in their scale."""
     image = operand(img1)
     top = float(np.iinfo(image.dtype).max) if dtypes.is_integer(image.dtype) else 1.0
@@ -544,7 +545,7 @@ def _as_floats(img1: TensorLike, img2: Any, max_val: float) -> tuple[Any, Any, f
     return a, b, float(max_val) / top
 
 
-def _likeness(a: Any, b: Any, most: float, size: int, sigma: float, k1: float, k2: float) -> tuple[Any, Any]:
+def _likeness(a: Tensor, b: Tensor, most: float, size: int, sigma: float, k1: float, k2: float) -> tuple[Any, Any]:
     """The index of each window and channel, and its factor of contrast and structure."""
     places = np.arange(size) - (size - 1) / 2
     bell = np.exp(-places * places / (2 * sigma * sigma))

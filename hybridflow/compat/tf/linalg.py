@@ -8,7 +8,7 @@ import hybridflow as hf
 from hybridflow.compat.adapters.values import array_of, axes, operand, operands
 from hybridflow.compat.export import Operand, TensorLike, tf_export
 from hybridflow.compiler.ir import dtypes
-from hybridflow.core.tensor import Operators
+from hybridflow.core.tensor import Operators, Tensor
 from hybridflow.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def matvec(
 
 
 @tf_export("linalg.tensordot", "tensordot")
-def tensordot(a: Any, b: Any, axes: object, name: str | None = None) -> Any:
+def tensordot(a: TensorLike, b: TensorLike, axes: object, name: str | None = None) -> Any:
     """``tf.tensordot``."""
     x, y = operands([a, b], [0, 1])
     return hf.tensordot(x, y, axes=array_of(axes).tolist() if isinstance(axes, Operators) else axes)
@@ -221,7 +221,9 @@ def global_norm(t_list: Any, name: str | None = None) -> Any:
 
 
 @tf_export("clip_by_global_norm")
-def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None, name: str | None = None) -> Any:
+def clip_by_global_norm(
+    t_list: Any, clip_norm: ArrayLike, use_norm: ArrayLike | None = None, name: str | None = None
+) -> Any:
     """``tf.clip_by_global_norm``: the clipped tensors, and their norm."""
     clipped, length = hf.optimizers.clip_by_global_norm(list(t_list), clip_norm, use_norm)
     return list(clipped), length
@@ -299,7 +301,7 @@ def _bands(diagonals: Any, diagonals_format: str) -> tuple[Any, Any, Any]:
 
 @tf_export("linalg.tridiagonal_solve")
 def tridiagonal_solve(
-    diagonals: Any, rhs: TensorLike, diagonals_format: str = "compact", transpose_rhs: bool = False,
+    diagonals: TensorLike, rhs: TensorLike, diagonals_format: str = "compact", transpose_rhs: bool = False,
     conjugate_rhs: bool = False, name: str | None = None, partial_pivoting: bool = True,
     perturb_singular: bool = False,
 ) -> Any:  # fmt: skip
@@ -312,7 +314,7 @@ def tridiagonal_solve(
     return solution[..., 0] if is_vector else solution
 
 
-def _whole(above: Any, on: Any, below: Any) -> Any:
+def _whole(above: Tensor, on: Tensor, below: Tensor) -> Any:
     n = on.shape[-1]
     one = hf.eye(n, dtype=on.dtype)
     over, under = hf.eye(n, k=1, dtype=on.dtype), hf.eye(n, k=-1, dtype=on.dtype)
@@ -321,7 +323,7 @@ def _whole(above: Any, on: Any, below: Any) -> Any:
 
 @tf_export("linalg.tridiagonal_matmul")
 def tridiagonal_matmul(
-    diagonals: Any, rhs: TensorLike, diagonals_format: str = "compact", name: str | None = None
+    diagonals: TensorLike, rhs: TensorLike, diagonals_format: str = "compact", name: str | None = None
 ) -> Any:
     """``tf.linalg.tridiagonal_matmul``."""
     above, on, below = _bands(diagonals, diagonals_format)

@@ -10,7 +10,9 @@ from hybridflow.compat.export import export
 from hybridflow.compat.facade import Facade
 
 
-def _content(keys: Any, values: Any, key_dtype: Any = None, value_dtype: Any = None, name: str | None = None) -> Any:
+def _content(
+    keys: Any, values: Any, key_dtype: object = None, value_dtype: object = None, name: str | None = None
+) -> Any:
     """``tf.lookup.KeyValueTensorInitializer``."""
     known, outcome = convert_to_tensor(keys, key_dtype), convert_to_tensor(values, value_dtype)
     return hf.lookup.KeyValueTensorInitializer(known, outcome, key_dtype, value_dtype)

@@ -14,7 +14,7 @@ from hybridflow.compat.adapters import special
 from hybridflow.compat.adapters.values import Extents, axes, count_up_to, extent_by, operand, operands
 from hybridflow.compat.export import Operand, TensorLike, export, tf_export
 from hybridflow.compiler.ir import dtypes
-from hybridflow.core.tensor import Operators
+from hybridflow.core.tensor import Operators, Tensor
 from hybridflow.errors import ArgumentError, ShapeError
 
 if TYPE_CHECKING:
@@ -274,7 +274,7 @@ def cumprod(
     return _running(hf.cumulative_prod, operand(x), axis, exclusive, reverse)
 
 
-def _running(fold: Any, x: Any, axis: Any, exclusive: bool, reverse: bool) -> Any:
+def _running(fold: Callable[..., Any], x: Tensor, axis: object, exclusive: bool, reverse: bool) -> Any:
     along = axes(axis)
     x = hf.flip(x, along) if reverse else x
     totals = fold(x, axis=along, dtype=x.dtype, include_initial=exclusive)
@@ -338,10 +338,13 @@ def bincount(
 
 @tf_export("math.confusion_matrix")
 def confusion_matrix(
-    labels: TensorLike, predictions: TensorLike, num_classes: Any = None, weights: TensorLike | None = None,
+    labels: TensorLike,
+    predictions: TensorLike,
+    num_classes: Any = None,
+    weights: TensorLike | None = None,
     dtype: DTypeLike = dtypes.int32,
     name: str | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """``tf.math.confusion_matrix``: rows are labels."""
     rows, columns = operand(labels), operand(predictions)
     if num_classes is None:
@@ -363,7 +366,7 @@ def _count(segment_ids: TensorLike) -> Any:
 
 
 @tf_export("math.segment_sum")
-def segment_sum(data: Any, segment_ids: Any, name: str | None = None) -> Any:
+def segment_sum(data: TensorLike, segment_ids: TensorLike, name: str | None = None) -> Any:
     """``tf.math.segment_sum``."""
     ids = operand(segment_ids)
     return unsorted_segment_sum(data, ids, _count(segment_ids))
@@ -447,13 +450,13 @@ def l2_normalize(x: TensorLike, axis: object = None, epsilon: float = 1e-12, nam
 
 
 @tf_export("math.softmax", "nn.softmax", v1_names={"dim": "axis"})
-def softmax(logits: Any, axis: int | None = None, name: str | None = None) -> Any:
+def softmax(logits: TensorLike, axis: int | None = None, name: str | None = None) -> Any:
     """``tf.nn.softmax``."""
     return hf.nn.softmax(operand(logits), axis=-1 if axis is None else axis)
 
 
 @tf_export("math.log_softmax", "nn.log_softmax", v1_names={"dim": "axis"})
-def log_softmax(logits: Any, axis: int | None = None, name: str | None = None) -> Any:
+def log_softmax(logits: TensorLike, axis: int | None = None, name: str | None = None) -> Any:
     """``tf.nn.log_softmax``."""
     return hf.nn.log_softmax(operand(logits), axis=-1 if axis is None else axis)
 
@@ -517,10 +520,10 @@ def unsorted_segment_prod(
     return hf.astype(_unsorted(hf.segment_prod, values, segment_ids, num_segments), values.dtype)
 
 
-def _of_sorted(folded: Any, name: str) -> Any:
+def _of_sorted(folded: Callable[..., Any], name: str) -> Any:
     """The same of segments in order, 0 for those without elements."""
 
-    def segments(data: Any, segment_ids: Any, name: str | None = None) -> Any:
+    def segments(data: ArrayLike, segment_ids: ArrayLike, name: str | None = None) -> Any:
         ids = operand(segment_ids)
         count = _count(segment_ids)
         folded_values = folded(data, ids, count)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from hybridflow.compat.adapters.draws import generator_of
 from hybridflow.compat.adapters.values import array_of, axes, check_channels_last, extents, operand, operands
 from hybridflow.compat.export import Operand, TensorLike, export, tf_export
 from hybridflow.compiler.ir import dtypes
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import PerAxis, ShapeLike
 from hybridflow.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -112,7 +115,9 @@ def embedding_lookup(params: TensorLike, ids: TensorLike, max_norm: object = Non
 
 
 @tf_export("nn.dropout")
-def dropout(x: TensorLike, rate: float, noise_shape: Any = None, seed: Any = None, name: str | None = None) -> Any:
+def dropout(
+    x: TensorLike, rate: float, noise_shape: Any = None, seed: int | None = None, name: str | None = None
+) -> Any:
     """``tf.nn.dropout``: drops whenever it is called."""
     value = operand(x)
     if noise_shape is None or not rate:
@@ -138,7 +143,7 @@ def _inner(sizes: Any, rank: int, data_format: str | None, what: str) -> Any:
     return tuple(extents_given)
 
 
-def _padding(padding: Any, data_format: str | None) -> Any:
+def _padding(padding: str | Sequence[Sequence[SupportsIndex]], data_format: str | None) -> Any:
     if isinstance(padding, str):
         return padding
     pairs = [tuple(pair) for pair in padding]
@@ -149,9 +154,14 @@ def _convolution(rank: int, name: str) -> Any:
     of_nn = getattr(hf.nn, name)
 
     def convolve(
-        input: TensorLike, filters: object, strides: object = 1, padding: Any = "VALID", data_format: str | None = None,
-        dilations: object = None, name: str | None = None,
-    ) -> Any:  # fmt: skip
+        input: TensorLike,
+        filters: object,
+        strides: object = 1,
+        padding: str | Sequence[Sequence[SupportsIndex]] = "VALID",
+        data_format: str | None = None,
+        dilations: object = None,
+        name: str | None = None,
+    ) -> Any:
         x, weights = operands([input, filters], [0, 1])
         steps, gaps = (_inner(v, rank, data_format, "strides") for v in (strides, dilations))
         return of_nn(x, weights, steps, _padding(padding, data_format), data_format, gaps)
@@ -166,9 +176,14 @@ conv2d, conv3d = _convolution(2, "conv2d"), _convolution(3, "conv3d")
 
 @tf_export("nn.conv1d")
 def conv1d(
-    input: TensorLike, filters: object, stride: object = 1, padding: Any = "VALID", data_format: str | None = None,
-    dilations: object = None, name: str | None = None,
-) -> Any:  # fmt: skip
+    input: TensorLike,
+    filters: object,
+    stride: object = 1,
+    padding: str | Sequence[Sequence[SupportsIndex]] = "VALID",
+    data_format: str | None = None,
+    dilations: object = None,
+    name: str | None = None,
+) -> Any:
     """``tf.nn.conv1d``."""
     x, weights = operands([input, filters], [0, 1])
     steps, gaps = (_inner(v, 1, data_format, "strides") for v in (stride, dilations))
@@ -177,10 +192,14 @@ def conv1d(
 
 @tf_export("nn.depthwise_conv2d")
 def depthwise_conv2d(
-    input: TensorLike, filter: object, strides: object, padding: Any, data_format: str | None = None,
+    input: TensorLike,
+    filter: object,
+    strides: object,
+    padding: str | Sequence[Sequence[SupportsIndex]],
+    data_format: str | None = None,
     dilations: object = None,
     name: str | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """``tf.nn.depthwise_conv2d``."""
     x, weights = operands([input, filter], [0, 1])
     steps, gaps = (_inner(v, 2, data_format, "strides") for v in (strides, dilations))
@@ -189,9 +208,15 @@ def depthwise_conv2d(
 
 @tf_export("nn.separable_conv2d")
 def separable_conv2d(
-    input: Any, depthwise_filter: Any, pointwise_filter: ArrayLike, strides: object, padding: Any,
-    data_format: str | None = None, dilations: object = None, name: str | None = None,
-) -> Any:  # fmt: skip
+    input: Any,
+    depthwise_filter: Any,
+    pointwise_filter: ArrayLike,
+    strides: object,
+    padding: Any,
+    data_format: str | None = None,
+    dilations: object = None,
+    name: str | None = None,
+) -> Any:
     """``tf.nn.separable_conv2d``."""
     steps, gaps = (_inner(v, 2, data_format, "strides") for v in (strides, dilations))
     return hf.nn.separable_conv2d(
@@ -201,9 +226,15 @@ def separable_conv2d(
 
 @tf_export("nn.conv2d_transpose")
 def conv2d_transpose(
-    input: object, filters: object, output_shape: object, strides: object, padding: Any = "SAME",
-    data_format: str | None = None, dilations: object = None, name: str | None = None,
-) -> Any:  # fmt: skip
+    input: object,
+    filters: object,
+    output_shape: object,
+    strides: object,
+    padding: str | Sequence[Sequence[SupportsIndex]] = "SAME",
+    data_format: str | None = None,
+    dilations: object = None,
+    name: str | None = None,
+) -> Any:
     """``tf.nn.conv2d_transpose``."""
     x, weights = operands([input, filters], [0, 1])
     steps, gaps = (_inner(v, 2, data_format, "strides") for v in (strides, dilations))
@@ -216,7 +247,7 @@ def _is_over_channels(ksize: Any, data_format: str | None) -> bool:
     return len(sizes) == 4 and sizes[:3] == [1, 1, 1] and sizes[3] > 1 and data_format in (None, "NHWC")
 
 
-def _pooled_channels(x: Any, sizes: list[int], steps: list[int]) -> Any:
+def _pooled_channels(x: Tensor, sizes: list[int], steps: list[int]) -> Any:
     """The greatest of each so many channels."""
     count = sizes[3]
     if steps != sizes or x.shape[-1] % count:
@@ -233,7 +264,7 @@ def _pooling(rank: int, name: str) -> Any:
         input: Any,
         ksize: Any,
         strides: Any,
-        padding: Any,
+        padding: str | Sequence[Sequence[SupportsIndex]],
         data_format: str | None = None,
         name: str | None = None,
     ) -> Any:
@@ -331,9 +362,14 @@ def local_response_normalization(
 
 @tf_export("nn.convolution")
 def convolution(
-    input: Any, filters: Any, strides: Any = None, padding: Any = "VALID", data_format: str | None = None,
-    dilations: Any = None, name: str | None = None,
-) -> Any:  # fmt: skip
+    input: TensorLike,
+    filters: Any,
+    strides: Any = None,
+    padding: str | Sequence[Sequence[SupportsIndex]] = "VALID",
+    data_format: str | None = None,
+    dilations: Any = None,
+    name: str | None = None,
+) -> Any:
     """``tf.nn.convolution``, over one, two or three axes of places."""
     rank = operand(input).ndim - 2
     if rank == 1:
@@ -353,9 +389,15 @@ def _transposed(rank: int, name: str) -> Any:
     of_nn = getattr(hf.nn, name)
 
     def convolve(
-        input: TensorLike, filters: object, output_shape: object, strides: object, padding: Any = "SAME",
-        data_format: str | None = None, dilations: object = None, name: str | None = None,
-    ) -> Any:  # fmt: skip
+        input: TensorLike,
+        filters: object,
+        output_shape: object,
+        strides: object,
+        padding: str | Sequence[Sequence[SupportsIndex]] = "SAME",
+        data_format: str | None = None,
+        dilations: object = None,
+        name: str | None = None,
+    ) -> Any:
         x, weights = operands([input, filters], [0, 1])
         steps, gaps = (_inner(v, rank, data_format, "strides") for v in (strides, dilations))
         wanted = extents(axes(output_shape))
@@ -371,9 +413,15 @@ conv1d_transpose, conv3d_transpose = _transposed(1, "conv1d_transpose"), _transp
 
 @tf_export("nn.conv_transpose")
 def conv_transpose(
-    input: Any, filters: Any, output_shape: Any, strides: Any, padding: Any = "SAME",
-    data_format: str | None = None, dilations: Any = None, name: str | None = None,
-) -> Any:  # fmt: skip
+    input: TensorLike,
+    filters: TensorLike,
+    output_shape: ShapeLike,
+    strides: PerAxis,
+    padding: str | Sequence[Sequence[SupportsIndex]] = "SAME",
+    data_format: str | None = None,
+    dilations: PerAxis | None = None,
+    name: str | None = None,
+) -> Any:
     """``tf.nn.conv_transpose``, over one, two or three axes of places."""
     convolve = (conv1d_transpose, conv2d_transpose, conv3d_transpose)[operand(input).ndim - 3]
     return convolve(input, filters, output_shape, strides, padding, data_format, dilations)
@@ -487,7 +535,7 @@ def erosion2d(
 
 @tf_export("nn.weighted_moments", v1_names={"keep_dims": "keepdims"})
 def weighted_moments(
-    x: Any, axes: Any, frequency_weights: Any, keepdims: bool = False, name: str | None = None
+    x: TensorLike, axes: PerAxis, frequency_weights: TensorLike, keepdims: bool = False, name: str | None = None
 ) -> tuple[Any, Any]:
     """``tf.nn.weighted_moments``: mean and variance."""
     value, weights = operands([x, frequency_weights], [0, 1])
@@ -501,7 +549,7 @@ def weighted_moments(
 
 @tf_export("nn.sufficient_statistics")
 def sufficient_statistics(
-    x: TensorLike, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
+    x: TensorLike, axes: PerAxis, shift: TensorLike | None = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[Any, Any, Any, Any]:
     """``tf.nn.sufficient_statistics``: the count, the sum, the sum of squares, and the shift."""
     value = operand(x)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hybridflow.compat.export import tf_export
 
 
 @tf_export("profiler.experimental.start")
-def start(logdir: str, options: Any = None) -> None:
+def start(logdir: str, options: object = None) -> None:
     """``tf.profiler.experimental.start``: nothing is written; see ``f.profile(*args)``."""
 
 
@@ -29,7 +27,7 @@ class ProfilerOptions:
 class Trace:
     """A block that is named in a profile of TensorFlow's."""
 
-    def __init__(self, name: Any, *args: Any, **options: Any) -> None:
+    def __init__(self, name: object, *args: object, **options: object) -> None:
         self.name = name
 
     def __enter__(self) -> Trace:

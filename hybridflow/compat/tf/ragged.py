@@ -13,6 +13,7 @@ from hybridflow.compat.adapters.arrays import concat
 from hybridflow.compat.adapters.values import TensorShape, TensorSpec, axes, constant as constant_of, operand
 from hybridflow.compat.export import export, tf_export
 from hybridflow.compiler.ir import dtypes
+from hybridflow.core.type_aliases import ShapeLike
 from hybridflow.errors import ArgumentError, ArgumentTypeError, ShapeError
 from hybridflow.ragged import made
 
@@ -22,9 +23,13 @@ if TYPE_CHECKING:
 
 @tf_export("ragged.constant")
 def constant(
-    pylist: Any, dtype: Any = None, ragged_rank: int | None = None, inner_shape: object = None, name: str | None = None,
+    pylist: Any,
+    dtype: object = None,
+    ragged_rank: int | None = None,
+    inner_shape: object = None,
+    name: str | None = None,
     row_splits_dtype: object = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """The ragged tensor of a list of rows; its innermost lists are its innermost rows."""
     if not isinstance(pylist, (list, tuple)):
         return constant_of(pylist, dtype)
@@ -87,7 +92,7 @@ def stack(values: Iterable[Any], axis: object = 0, name: str | None = None) -> A
 
 @tf_export("RaggedTensorSpec")
 def spec(
-    shape: Any = None, dtype: DTypeLike = dtypes.float32, ragged_rank: int | None = None,
+    shape: ShapeLike | None = None, dtype: DTypeLike = dtypes.float32, ragged_rank: int | None = None,
     row_splits_dtype: object = None,
     flat_values_spec: object = None,
 ) -> Any:  # fmt: skip

@@ -110,10 +110,10 @@ def hamming_window(
 @tf_export("signal.frame")
 def frame(
     signal: TensorLike,
-    frame_length: Any,
-    frame_step: Any,
+    frame_length: TensorLike,
+    frame_step: TensorLike,
     pad_end: bool = False,
-    pad_value: Any = 0,
+    pad_value: TensorLike = 0,
     axis: int = -1,
     name: str | None = None,
 ) -> Any:
@@ -159,7 +159,7 @@ def inverse_stft_window_fn(
 ) -> Callable[..., Any]:
     """``tf.signal.inverse_stft_window_fn``."""
 
-    def window(frame_length: Any, dtype: Any) -> Any:
+    def window(frame_length: Any, dtype: DTypeLike) -> Any:
         forward = forward_window_fn(frame_length, dtype=dtype)
         overlaps = -(-frame_length // frame_step)
         squares = hf.pad(hf.square(forward), [(0, overlaps * frame_step - frame_length)])

@@ -10,6 +10,7 @@ import numpy as np
 import hybridflow as hf
 from hybridflow.compat.adapters.values import axes, extents
 from hybridflow.compat.export import Operand, TensorLike, export, tf_export
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.errors import ArgumentError, ShapeError
 
 if TYPE_CHECKING:
@@ -24,13 +25,13 @@ def add(a: Any, b: Any, name: str | None = None) -> Any:
 
 
 @tf_export("sparse.concat")
-def concat(axis: Any, sp_inputs: Any, name: str | None = None) -> Any:
+def concat(axis: TensorLike, sp_inputs: object, name: str | None = None) -> Any:
     """Sparse tensors joined along an axis."""
     return hf.sparse.concat(axis=axis, sp_inputs=sp_inputs)
 
 
 @tf_export("sparse.eye")
-def eye(num_rows: object, num_columns: object = None, dtype: Any = None, name: str | None = None) -> Any:
+def eye(num_rows: object, num_columns: object = None, dtype: DTypeLike | None = None, name: str | None = None) -> Any:
     """The identity matrix."""
     return hf.sparse.eye(num_rows=num_rows, num_columns=num_columns, dtype=dtype)
 
@@ -74,7 +75,9 @@ def sparse_dense_matmul(
 
 
 @tf_export("sparse.to_dense")
-def to_dense(sp_input: Any, default_value: Any = None, validate_indices: bool = True, name: str | None = None) -> Any:
+def to_dense(
+    sp_input: Any, default_value: ArrayLike | None = None, validate_indices: bool = True, name: str | None = None
+) -> Any:
     """The dense tensor, in which entries at one place are added up."""
     return hf.sparse.to_dense(x=sp_input, default_value=default_value, validate_indices=validate_indices)
 
@@ -129,7 +132,7 @@ def map_values(op: Callable[..., Any], *args: object, **kwargs: object) -> Any:
 
 
 @tf_export("sparse.reshape")
-def reshape(sp_input: Any, shape: Any, name: str | None = None) -> Any:
+def reshape(sp_input: Any, shape: TensorLike, name: str | None = None) -> Any:
     """The tensor with other axes; one extent may be -1."""
     count = int(np.prod(sp_input.shape, dtype=np.int64))
     wanted = [int(n) for n in extents(axes(shape))]

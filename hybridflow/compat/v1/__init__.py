@@ -189,7 +189,7 @@ def control_dependencies(control_inputs: Iterable[Any] | None) -> Any:
     return get_default_graph().control_dependencies(control_inputs)
 
 
-def device(device_name_or_function: Any) -> Any:
+def device(device_name_or_function: object) -> Any:
     return get_default_graph().device(device_name_or_function)
 
 
@@ -425,7 +425,7 @@ def _either(of_graphs: Any, value: Any) -> Any:
     return _Facade(value, call) if isinstance(value, type) else _functools.wraps(value)(call)
 
 
-def _recording(name: str, value: Any) -> Any:
+def _recording(name: str, value: object) -> Any:
     """A function of ``hybridflow.compat.tf`` as one that records, too, where a graph is open."""
     if name in _OF_GRAPHS:
         return _either(_OF_GRAPHS[name], value)

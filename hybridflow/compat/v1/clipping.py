@@ -25,7 +25,7 @@ def clip_by_value(t: ArrayLike, clip_value_min: ArrayLike, clip_value_max: Array
 
 
 @op("ClipByNorm", default="clip_by_norm")
-def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None) -> Any:
+def clip_by_norm(t: ArrayLike, clip_norm: ArrayLike, axes: Any = None) -> Any:
     return clipping.clip_by_norm(t, clip_norm) if axes is None else clipping.clip_by_norm(t, clip_norm, axes)
 
 

@@ -30,7 +30,11 @@ _constant = Recorded(literal, "Const")
 
 @declare("makes tensors")
 def constant(
-    value: Any, dtype: Any = None, shape: object = None, name: str | None = None, verify_shape: bool = False
+    value: TensorLike,
+    dtype: Any = None,
+    shape: object = None,
+    name: str | None = None,
+    verify_shape: bool = False,
 ) -> Any:
     """A tensor of a value; texts stay in Python."""
     if is_text(value, dtype):
@@ -67,7 +71,11 @@ def on_host(
 
 
 def convert_to_tensor(
-    value: Any, dtype: Any = None, name: str | None = None, preferred_dtype: object = None, dtype_hint: object = None
+    value: Any,
+    dtype: Any = None,
+    name: str | None = None,
+    preferred_dtype: object = None,
+    dtype_hint: object = None,
 ) -> Any:
     if is_symbolic(value):
         return as_graph_tensor(value)

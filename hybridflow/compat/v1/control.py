@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hybridflow.compat.adapters.control import grown
 from hybridflow.compat.v1.constants import convert_to_tensor
 from hybridflow.compat.v1.effects import Assert
-from hybridflow.compat.v1.evaluation import Body, as_value
+from hybridflow.compat.v1.evaluation import Body, Run, as_value
 from hybridflow.compat.v1.functions import TABLE
 from hybridflow.compat.v1.graph import Graph, default_graph
 from hybridflow.compat.v1.nodes import Info, Operation, Tensor
@@ -33,7 +33,11 @@ def _no_arguments(run: object, values: object) -> Any:
 
 
 def _built(
-    graph: Graph, function: Callable[..., Any], infos: Sequence[Info], scope: str, arrange: Any = None
+    graph: Graph,
+    function: Callable[..., Any],
+    infos: Sequence[Info],
+    scope: str,
+    arrange: Callable[..., Any] | None = None,
 ) -> tuple[Body, Callable[[Sequence[Tensor]], Any]]:
     """The body that a function builds of tensors of these kinds, and how to make its result of tensors."""
     body = Body([])
@@ -106,7 +110,7 @@ def _of_two(which: object, taken: Sequence[Callable[[], Any]]) -> Any:
     return control_cond.cond(which, *taken)
 
 
-def _branching(chooser: Tensor, functions: Sequence[Any], name: str, choose: Any) -> Any:
+def _branching(chooser: Tensor, functions: Sequence[Any], name: str, choose: Callable[..., Any]) -> Any:
     graph = chooser.graph
     with graph.name_scope(name) as scope:
         built = [_built(graph, f, [], scope) for f in functions]
@@ -258,7 +262,7 @@ def _row(info: Info) -> Info:
 
 def map_fn(
     fn: Callable[..., Any],
-    elems: Any,
+    elems: TensorLike,
     dtype: DTypeLike | None = None,
     parallel_iterations: object = None,
     back_prop: bool = True,
@@ -273,8 +277,8 @@ def map_fn(
 def scan(
     fn: Callable[..., Any],
     elems: object,
-    initializer: Any = None,
-    parallel_iterations: Any = 10,
+    initializer: object = None,
+    parallel_iterations: object = 10,
     back_prop: bool = True,
     swap_memory: bool = False,
     infer_shape: bool = True,
@@ -283,7 +287,7 @@ def scan(
 ) -> Any:
     """The values of ``a = fn(a, row)``, stacked; without ``initializer`` it begins with the first row."""
 
-    def scanned(iteration: Any, rows: Any, start: Any) -> Any:
+    def scanned(iteration: Any, rows: Any, start: ArrayLike) -> Any:
         return control_scan.scan(iteration, rows, start, reverse=reverse)
 
     return _walked("Scan", fn, elems, initializer, name or "scan", scanned)
@@ -291,7 +295,7 @@ def scan(
 
 def foldl(
     fn: Callable[..., Any],
-    elems: Any,
+    elems: TensorLike,
     initializer: object = None,
     parallel_iterations: object = 10,
     back_prop: bool = True,
@@ -304,7 +308,7 @@ def foldl(
 
 def foldr(
     fn: Callable[..., Any],
-    elems: Any,
+    elems: TensorLike,
     initializer: object = None,
     parallel_iterations: object = 10,
     back_prop: bool = True,
@@ -315,7 +319,9 @@ def foldr(
     return _walked("Foldr", fn, elems, initializer, name or "foldr", control_scan.foldr)
 
 
-def _walked(type: str, fn: Callable[..., Any], elems: object, start: object, name: str, scanned: Any) -> Any:
+def _walked(
+    type: str, fn: Callable[..., Any], elems: object, start: object, name: str, scanned: Callable[..., Any]
+) -> Any:
     graph = default_graph()
     leaves, structure = pytree.flatten(elems)
     rows = [convert_to_tensor(leaf) for leaf in leaves]
@@ -332,7 +338,7 @@ def _walked(type: str, fn: Callable[..., Any], elems: object, start: object, nam
         body, rebuild = _built(graph, fn, [*of_carry, *of_rows], scope, arranged)
         captured = _inputs([body])
 
-        def compute(run: Any, values: Sequence[Any]) -> list[Any]:
+        def compute(run: Run, values: Sequence[Any]) -> list[Any]:
             known = dict(zip(captured, values[len(rows) + len(carry) :]))
             arrays = [as_value(x) for x in values[: len(rows)]]
             if not of_carry:

@@ -26,22 +26,22 @@ op = TABLE.op
 
 
 @op("ZerosLike")
-def zeros_like(tensor: ArrayLike, dtype: Any = None, optimize: bool = True) -> Any:
+def zeros_like(tensor: ArrayLike, dtype: DTypeLike | None = None, optimize: bool = True) -> Any:
     return hf.zeros_like(tensor, dtype=None if dtype is None else kind_of(dtype))
 
 
 @op("OnesLike")
-def ones_like(tensor: ArrayLike, dtype: Any = None, optimize: bool = True) -> Any:
+def ones_like(tensor: ArrayLike, dtype: DTypeLike | None = None, optimize: bool = True) -> Any:
     return hf.ones_like(tensor, dtype=None if dtype is None else kind_of(dtype))
 
 
 @op("Fill", "zeros", default="zeros")
-def zeros(shape: TensorLike, dtype: Any = dtypes.float32) -> Any:
+def zeros(shape: TensorLike, dtype: DTypeLike = dtypes.float32) -> Any:
     return hf.zeros(as_extents(shape), dtype=kind_of(dtype))
 
 
 @op("Fill", "ones", default="ones")
-def ones(shape: TensorLike, dtype: Any = dtypes.float32) -> Any:
+def ones(shape: TensorLike, dtype: DTypeLike = dtypes.float32) -> Any:
     return hf.ones(as_extents(shape), dtype=kind_of(dtype))
 
 
@@ -51,7 +51,9 @@ def fill(dims: TensorLike, value: TensorLike) -> Any:
 
 
 @op("Range")
-def range_(start: Any, limit: Any = None, delta: TensorLike = 1, dtype: DTypeLike | None = None) -> Any:
+def range_(
+    start: TensorLike, limit: TensorLike | None = None, delta: TensorLike = 1, dtype: DTypeLike | None = None
+) -> Any:
     if limit is None:
         start, limit = 0, start
     values: list[Any] = [as_number(x) for x in (start, limit, delta)]
@@ -66,7 +68,10 @@ def linspace(start: Any, stop: Any, num: Any) -> Any:
 
 @op("Eye")
 def eye(
-    num_rows: int, num_columns: int | None = None, batch_shape: TensorLike | None = None, dtype: Any = dtypes.float32
+    num_rows: int,
+    num_columns: int | None = None,
+    batch_shape: TensorLike | None = None,
+    dtype: DTypeLike = dtypes.float32,
 ) -> Any:
     identity = hf.eye(num_rows, num_columns, dtype=kind_of(dtype))
     return identity if batch_shape is None else hf.broadcast_to(identity, (*as_extents(batch_shape), *identity.shape))
@@ -76,8 +81,8 @@ def eye(
 def one_hot(
     indices: TensorLike,
     depth: Any,
-    on_value: Any = None,
-    off_value: Any = None,
+    on_value: ArrayLike | None = None,
+    off_value: ArrayLike | None = None,
     axis: Any = None,
     dtype: DTypeLike | None = None,
 ) -> Any:

@@ -25,6 +25,7 @@ from hybridflow.core import pytree
 
 if TYPE_CHECKING:
     from hybridflow.compat.export import TensorLike
+    from hybridflow.compat.v1.state import State
     from hybridflow.core.type_aliases import ArrayLike
 
 
@@ -32,7 +33,7 @@ def _computed(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of the program's that a pipeline calls with values: nothing of it is recorded."""
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         with computing():
             result = function(*args, **kwargs)
             return result._make([]) if isinstance(result, Dataset) else result
@@ -84,7 +85,7 @@ class Dataset:
         if name.startswith("_") or not callable(method):
             raise AttributeError(f"tf.data.Dataset has no {name!r} in hybridflow.")
 
-        def call(*args: Any, **kwargs: Any) -> Dataset:
+        def call(*args: object, **kwargs: object) -> Dataset:
             leaves, structure = pytree.flatten(_plain((args, kwargs)))
             others = [x for x in leaves if isinstance(x, Dataset)]
 
@@ -257,7 +258,7 @@ class Iterator:
     def string_handle(self, name: str | None = None) -> Tensor:
         """What is fed to an iterator of ``from_string_handle`` for it to give this one's elements."""
 
-        def compute(state: Any, values: Sequence[Any]) -> list[Any]:
+        def compute(state: State, values: Sequence[Any]) -> list[Any]:
             state.resource(("iterator", self.name), lambda: self._state_in(state))
             return [self.name.encode()]
 
@@ -305,7 +306,7 @@ class Iterator:
             for leaf in self._leaves
         ]
 
-        def compute(state: Any, values: Sequence[Any]) -> list[Any]:
+        def compute(state: State, values: Sequence[Any]) -> list[Any]:
             if self._handle is None:
                 return self._state_in(state).next(self.name)
             handle = values[0].item() if isinstance(values[0], np.ndarray) else values[0]

@@ -9,7 +9,7 @@ import numpy as np
 
 from hybridflow.array.creation import zeros_like
 from hybridflow.compat.v1.constants import convert_to_tensor
-from hybridflow.compat.v1.evaluation import as_value
+from hybridflow.compat.v1.evaluation import Run, as_value
 from hybridflow.compat.v1.functions import TABLE as tf
 from hybridflow.compat.v1.graph import Graph
 from hybridflow.compat.v1.nodes import Info, Tensor
@@ -72,7 +72,7 @@ def _recorded(graph: Graph, request: Request, weights: Sequence[Any]) -> list[Te
     weights_given = [convert_to_tensor(weights[k], request.targets[k].dtype, "grad_ys") for k in places]
     tensors = [x for x in request.sources if isinstance(x, Tensor)]
 
-    def compute(run: Any, values: Sequence[Any]) -> list[Any]:
+    def compute(run: Run, values: Sequence[Any]) -> list[Any]:
         targets = [as_value(value) for value in values[:count]]
         rest = iter(values[count + len(weights_given) :])
         sources = [next(rest) if isinstance(x, Tensor) else run.held(x) for x in request.sources]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -122,7 +122,7 @@ def _asserting(compare: str, holds: str) -> Callable[..., Operation]:
     def check(
         x: ArrayLike,
         y: ArrayLike,
-        data: Any = None,
+        data: Iterable[Any] | None = None,
         summarize: int | None = None,
         message: str | None = None,
         name: str | None = None,
@@ -161,7 +161,7 @@ NAMES: dict[str, Any] = {
 
 
 def assert_positive(
-    x: ArrayLike, data: object = None, summarize: Any = None, message: str | None = None, name: str | None = None
+    x: ArrayLike, data: object = None, summarize: object = None, message: str | None = None, name: str | None = None
 ) -> Operation:
     """The same for elements that must be more than 0."""
     result: Operation = NAMES["assert_greater"](
@@ -262,7 +262,7 @@ def tf_print(*inputs: Any, **options: Any) -> Operation:
     return default_graph().add("PrintV2", name or "PrintV2", tensors, [], compute)
 
 
-def py_function(func: Callable[..., Any], inp: Sequence[Any], Tout: Any, name: str | None = None) -> Any:
+def py_function(func: Callable[..., Any], inp: Sequence[Any], Tout: DTypeLike, name: str | None = None) -> Any:
     """``func`` of tensors that have values, and of which it computes at once."""
 
     def call(*arrays: np.ndarray) -> Any:

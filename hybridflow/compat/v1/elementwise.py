@@ -33,7 +33,7 @@ def _sizes_cast(x: object, dtype: DTypeLike) -> Any:
 
 
 @op("Cast", of_sizes=_sizes_cast)
-def cast(x: ArrayLike, dtype: Any) -> Any:
+def cast(x: ArrayLike, dtype: DTypeLike) -> Any:
     return hf.astype(hf.asarray(x), kind_of(dtype))
 
 
@@ -61,7 +61,7 @@ def _of_numbers_alone(x: object, other: object) -> Any:
 
 
 def _binary(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    def apply(x: Any, y: Any) -> Any:
+    def apply(x: TensorLike, y: TensorLike) -> Any:
         return function(*aligned(_of_numbers_alone(x, y), _of_numbers_alone(y, x)))
 
     apply.__doc__ = function.__doc__
@@ -133,7 +133,7 @@ _UNARY = {
 
 
 def _unary(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def apply(x: Any) -> Any:
+    def apply(x: TensorLike) -> Any:
         return function(x if isinstance(x, Value) else literal(x))
 
     apply.__doc__ = function.__doc__

@@ -164,7 +164,7 @@ class Run:
             if tensor not in self._fed:
                 self._keep(tensor, value)
 
-    def _keep(self, tensor: Tensor, value: Any) -> None:
+    def _keep(self, tensor: Tensor, value: object) -> None:
         """Let this be a tensor's value, of which tapes may be told."""
         cut, watched = self._cut.get(tensor), self._watched.get(tensor)
         if isinstance(value, Variable):

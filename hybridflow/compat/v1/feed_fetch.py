@@ -47,7 +47,7 @@ class Feed:
         self._dtype = None if tensor.dtype is None or tensor.dtype == object else np.dtype(tensor.dtype)
         self._shape = tensor.info.shape
 
-    def __call__(self, value: Any) -> Any:
+    def __call__(self, value: TensorLike) -> Any:
         if is_symbolic(value):
             raise TypeError(
                 "The value of a feed cannot be a tf.Tensor object. Acceptable feed values include Python scalars, "

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from hybridflow.compat.export import TensorLike
 from hybridflow.compat.v1.graph import default_graph
 from hybridflow.compat.v1.initializers import constant_initializer
 from hybridflow.compat.v1.variables import GLOBAL, Variable
 from hybridflow.compiler.ir import dtypes
+
+if TYPE_CHECKING:
+    from hybridflow.compat.v1.session import Session
+
 
 GLOBAL_STEP = "global_step"
 
@@ -32,7 +37,7 @@ def get_or_create_global_step(graph: object = None) -> Any:
     return create_global_step() if step is None else step
 
 
-def global_step(sess: Any, global_step_tensor: Any) -> int:
+def global_step(sess: Session, global_step_tensor: TensorLike) -> int:
     return int(sess.run(global_step_tensor))
 
 

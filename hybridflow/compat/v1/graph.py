@@ -26,7 +26,7 @@ class Graph:
         self._controls: tuple[Operation, ...] = ()
         self._device: Any = ""  # or a function of an operation
         self._finalized = False
-        self.body: Any = None  # of a loop or branch that is being built
+        self.body: object = None  # of a loop or branch that is being built
         self.seed: int | None = None
         self.store: Any = None  # of variables by name, see ``variables``
         self.of_layers: dict[int, Any] = {}  # weights of Keras's layers by id, with the variables that stand for them
@@ -198,7 +198,7 @@ class Graph:
             self._controls = before
 
     @contextmanager
-    def device(self, name: Any) -> Iterator[None]:
+    def device(self, name: object) -> Iterator[None]:
         """Note a device for operations made in the block; sessions run where hybridflow runs."""
         before = self._device
         self._device = name if callable(name) else "" if name is None else canonical(name)
@@ -208,7 +208,7 @@ class Graph:
             self._device = before
 
     @contextmanager
-    def in_body(self, body: Any) -> Iterator[None]:
+    def in_body(self, body: object) -> Iterator[None]:
         """Operations made in the block belong to the body of a loop or branch."""
         before, controls = self.body, self._controls
         self.body, self._controls = body, ()

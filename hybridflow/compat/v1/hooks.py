@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from hybridflow.compat.export import TensorLike
 from hybridflow.compat.v1.global_step import get_global_step
 from hybridflow.compat.v1.platform import log_names
 from hybridflow.compat.v1.saver import Saver
 from hybridflow.compat.v1.summary import FileWriter, FileWriterCache, Summary, SummaryValue, merge_all
+
+if TYPE_CHECKING:
+    from hybridflow.compat.v1.session import Session
 
 
 class SessionRunArgs(NamedTuple):
@@ -34,7 +38,7 @@ class SessionRunValues(NamedTuple):
 class SessionRunContext:
     """A run that is about to begin, or over: hooks may ask that it is the last."""
 
-    def __init__(self, original_args: SessionRunArgs, session: Any) -> None:
+    def __init__(self, original_args: SessionRunArgs, session: Session) -> None:
         self.original_args, self.session = original_args, session
         self.stop_requested = False
 
@@ -306,7 +310,7 @@ class SummarySaverHook(SessionRunHook):
         output_dir: str | None = None,
         summary_writer: Any = None,
         scaffold: object = None,
-        summary_op: Any = None,
+        summary_op: TensorLike | None = None,
     ) -> None:
         self._timer = SecondOrStepTimer(save_secs, save_steps)
         self._folder, self._writer, self._op = output_dir, summary_writer, summary_op

@@ -8,6 +8,7 @@ from hybridflow.compat.tf.image import extract_patches, resize as resize_anew
 from hybridflow.compat.v1.arguments import as_extents
 from hybridflow.compat.v1.literals import literal
 from hybridflow.compat.v1.table import Table
+from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.nn.image_resize import ON_GRIDS, resized_on_grid
 
 if TYPE_CHECKING:
@@ -34,13 +35,15 @@ def _resized(images: TensorLike, size: TensorLike, method: str, align_corners: b
 
 
 @op("ResizeBilinear")
-def resize_bilinear(images: Any, size: Any, align_corners: bool = False, half_pixel_centers: bool = False) -> Any:
+def resize_bilinear(
+    images: TensorLike, size: TensorLike, align_corners: bool = False, half_pixel_centers: bool = False
+) -> Any:
     return _resized(images, size, "bilinear", align_corners, half_pixel_centers)
 
 
 @op("ResizeNearestNeighbor")
 def resize_nearest_neighbor(
-    images: Any, size: Any, align_corners: bool = False, half_pixel_centers: bool = False
+    images: TensorLike, size: TensorLike, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> Any:
     return _resized(images, size, "nearest", align_corners, half_pixel_centers)
 
@@ -79,6 +82,11 @@ _METHODS = {
 
 @op("ExtractImagePatches")
 def extract_image_patches(
-    images: Any, ksizes: Any = None, strides: Any = None, rates: Any = None, padding: Any = None, sizes: Any = None
+    images: ArrayLike,
+    ksizes: Any = None,
+    strides: Any = None,
+    rates: Any = None,
+    padding: Any = None,
+    sizes: Any = None,
 ) -> Any:
     return extract_patches(literal(images), ksizes or sizes, strides, rates, padding)

@@ -27,7 +27,7 @@ class Initial:
     def __init__(self, make: Callable[[int | None], Any], seed: int | None = None) -> None:
         self._make, self.seed = make, seed
 
-    def __call__(self, shape: Any, dtype: Any = dtypes.float32, partition_info: Any = None) -> Tensor:
+    def __call__(self, shape: Any, dtype: DTypeLike = dtypes.float32, partition_info: object = None) -> Tensor:
         graph = default_graph()
         extents = tuple(TensorShape(shape).as_list())
         dtype = kind_of(dtype or dtypes.float32)
@@ -91,7 +91,7 @@ class _FromValue:
     def __init__(self, value: object) -> None:
         self._value = value
 
-    def __call__(self, shape: Sequence[int], dtype: Any) -> Any:
+    def __call__(self, shape: Sequence[int], dtype: DTypeLike) -> Any:
         array = np.asarray(self._value, dtype=dtype)
         return np.full(shape, array) if not array.ndim else array.reshape(shape)
 

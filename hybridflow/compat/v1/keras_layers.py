@@ -16,6 +16,7 @@ from hybridflow.core import pytree
 from hybridflow.core.variable import Variable as Held
 from hybridflow.layers.functional_graph import Input
 from hybridflow.layers.keras_tensor import Symbol
+from hybridflow.layers.layer import Layer
 from hybridflow.runtime import fork_safe_locks
 
 _lock = fork_safe_locks.make()
@@ -52,7 +53,7 @@ def connect(layer: Any, args: object, kwargs: Any) -> Any:
     return pytree.unflatten(nested, op.outputs)
 
 
-def _symbol(layer: Any, tensor: Tensor) -> Symbol:
+def _symbol(layer: Layer, tensor: Tensor) -> Symbol:
     if tensor.info.shape is None or not tensor.info.shape:
         raise ValueError(f"{layer.name} needs the rank of {tensor.name}, and an axis of examples: {tensor.shape}.")
     return Input(tensor.info.shape[1:], tensor.info.shape[0], dtype=tensor.info.dtype)

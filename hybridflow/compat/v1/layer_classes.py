@@ -30,7 +30,7 @@ class Layer:
     def name(self) -> str | None:
         return self._name if self._scope is None else self._scope.name.rpartition("/")[2]
 
-    def __call__(self, inputs: Any, **kwargs: Any) -> Any:
+    def __call__(self, inputs: object, **kwargs: object) -> Any:
         options = self._options | kwargs
         if not self._takes_name:  # there are no variables
             return self._function(inputs, **options)

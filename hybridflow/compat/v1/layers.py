@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +31,9 @@ def _pair(value: Any) -> list[int]:
     return [value, value] if isinstance(value, int) else list(value)
 
 
-def _activated(x: Any, activation: Any, regularizer: Any = None) -> Any:
+def _activated(
+    x: TensorLike, activation: Callable[..., Any] | None, regularizer: Callable[..., Any] | None = None
+) -> Any:
     """The layer's output, whose penalty, if there is one, is noted as one of the graph's."""
     out = x if activation is None else activation(x)
     if regularizer is not None:
@@ -48,14 +51,14 @@ def static_extent(x: Tensor, axis: int, what: str) -> int:
 def dense(
     inputs: ArrayLike,
     units: int,
-    activation: Any = None,
+    activation: Callable[..., Any] | None = None,
     use_bias: bool = True,
-    kernel_initializer: Any = None,
+    kernel_initializer: Callable[..., Any] | None = None,
     bias_initializer: object = None,
-    kernel_regularizer: Any = None,
+    kernel_regularizer: Callable[..., Any] | None = None,
     bias_regularizer: Any = None,
-    activity_regularizer: Any = None,
-    kernel_constraint: Any = None,
+    activity_regularizer: Callable[..., Any] | None = None,
+    kernel_constraint: Callable[..., Any] | None = None,
     bias_constraint: Any = None,
     trainable: bool = True,
     name: str | None = None,
@@ -91,14 +94,14 @@ def conv2d(
     padding: str = "valid",
     data_format: str = "channels_last",
     dilation_rate: object = (1, 1),
-    activation: Any = None,
+    activation: Callable[..., Any] | None = None,
     use_bias: bool = True,
-    kernel_initializer: Any = None,
+    kernel_initializer: Callable[..., Any] | None = None,
     bias_initializer: object = None,
-    kernel_regularizer: Any = None,
+    kernel_regularizer: Callable[..., Any] | None = None,
     bias_regularizer: Any = None,
-    activity_regularizer: Any = None,
-    kernel_constraint: Any = None,
+    activity_regularizer: Callable[..., Any] | None = None,
+    kernel_constraint: Callable[..., Any] | None = None,
     bias_constraint: Any = None,
     trainable: bool = True,
     name: str | None = None,
@@ -133,14 +136,14 @@ def conv2d_transpose(
     strides: object = (1, 1),
     padding: str = "valid",
     data_format: str = "channels_last",
-    activation: Any = None,
+    activation: Callable[..., Any] | None = None,
     use_bias: bool = True,
-    kernel_initializer: Any = None,
+    kernel_initializer: Callable[..., Any] | None = None,
     bias_initializer: object = None,
-    kernel_regularizer: Any = None,
+    kernel_regularizer: Callable[..., Any] | None = None,
     bias_regularizer: Any = None,
-    activity_regularizer: Any = None,
-    kernel_constraint: Any = None,
+    activity_regularizer: Callable[..., Any] | None = None,
+    kernel_constraint: Callable[..., Any] | None = None,
     bias_constraint: Any = None,
     trainable: bool = True,
     name: str | None = None,
@@ -212,7 +215,7 @@ def flatten(inputs: ArrayLike, name: str | None = None, data_format: str = "chan
     return tf["reshape"](x, [-1, inner], name=name or "flatten")
 
 
-def chosen(training: TensorLike, yes: Any, no: Any) -> Any:
+def chosen(training: TensorLike, yes: Callable[..., Any], no: Callable[..., Any]) -> Any:
     """The result of one function or the other, by a bool or a tensor."""
     known = constant_value(training) if is_symbolic(training) else np.asarray(training)
     if known is not None and not (
@@ -246,14 +249,14 @@ def batch_normalization(
     epsilon: float = 1e-3,
     center: bool = True,
     scale: bool = True,
-    beta_initializer: Any = None,
-    gamma_initializer: Any = None,
-    moving_mean_initializer: Any = None,
-    moving_variance_initializer: Any = None,
-    beta_regularizer: Any = None,
-    gamma_regularizer: Any = None,
-    beta_constraint: Any = None,
-    gamma_constraint: Any = None,
+    beta_initializer: Callable[..., Any] | None = None,
+    gamma_initializer: Callable[..., Any] | None = None,
+    moving_mean_initializer: Callable[..., Any] | None = None,
+    moving_variance_initializer: Callable[..., Any] | None = None,
+    beta_regularizer: Callable[..., Any] | None = None,
+    gamma_regularizer: Callable[..., Any] | None = None,
+    beta_constraint: Callable[..., Any] | None = None,
+    gamma_constraint: Callable[..., Any] | None = None,
     training: TensorLike = False,
     trainable: bool = True,
     name: str | None = None,

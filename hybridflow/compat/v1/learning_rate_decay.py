@@ -82,7 +82,7 @@ def piecewise_constant(x: Any, boundaries: Any, values: Any, name: str | None = 
 
 
 def cosine_decay(
-    learning_rate: float, global_step: Any, decay_steps: float, alpha: float = 0.0, name: str | None = None
+    learning_rate: float, global_step: ArrayLike, decay_steps: float, alpha: float = 0.0, name: str | None = None
 ) -> Any:
     return _scheduled(
         "CosineDecay", optimizers.schedules.CosineDecay(learning_rate, decay_steps, alpha), global_step, name
@@ -123,7 +123,7 @@ def linear_cosine_decay(
 
 def natural_exp_decay(
     learning_rate: float,
-    global_step: Any,
+    global_step: ArrayLike,
     decay_steps: float,
     decay_rate: float,
     staircase: bool = False,

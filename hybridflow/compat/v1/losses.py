@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,15 +71,15 @@ class Reduction:
     SUM_OVER_BATCH_SIZE, SUM_BY_NONZERO_WEIGHTS = "weighted_sum_over_batch_size", _BY_COUNT
 
 
-def _elementwise(name: str, function: Any) -> Any:
+def _elementwise(name: str, function: Callable[..., Any]) -> Any:
     def loss(
         labels: ArrayLike,
         predictions: ArrayLike,
-        weights: Any = 1.0,
+        weights: TensorLike = 1.0,
         scope: str | None = None,
-        loss_collection: Any = LOSSES,
+        loss_collection: str | Sequence[str] | None = LOSSES,
         reduction: str = _BY_COUNT,
-        **options: Any,
+        **options: object,
     ) -> Any:
         p = convert_to_tensor(predictions)
         y = tf["cast"](convert_to_tensor(labels), p.dtype)
@@ -141,7 +142,7 @@ def sparse_softmax_cross_entropy(
     logits: TensorLike,
     weights: Any = 1.0,
     scope: str | None = None,
-    loss_collection: Any = LOSSES,
+    loss_collection: str | Sequence[str] | None = LOSSES,
     reduction: str = _BY_COUNT,
 ) -> Any:
     entropy = nn["sparse_softmax_cross_entropy_with_logits"](labels=labels, logits=logits)
@@ -209,8 +210,8 @@ def mean_pairwise_squared_error(
 
 
 def compute_weighted_loss(
-    losses: Any,
-    weights: Any = 1.0,
+    losses: ArrayLike,
+    weights: ArrayLike = 1.0,
     scope: str | None = None,
     loss_collection: Any = LOSSES,
     reduction: str = _BY_COUNT,
@@ -219,7 +220,7 @@ def compute_weighted_loss(
     return _weighted(losses, weights, scope, loss_collection, reduction, "weighted_loss")
 
 
-def add_loss(loss: TensorLike, loss_collection: Any = LOSSES) -> None:
+def add_loss(loss: TensorLike, loss_collection: str | Sequence[str] | None = LOSSES) -> None:
     default_graph().add_to_collection(loss_collection, loss)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -174,7 +175,7 @@ def root_mean_squared_error(
     return _add_to_collections(tf["sqrt"](error[0]), tf["sqrt"](error[1]), metrics_collections, updates_collections)
 
 
-def _by_class(name: str, compute: Any) -> Any:
+def _by_class(name: str, compute: Callable[..., Any]) -> Any:
     """A metric of the matrix that counts which labels were taken for which classes."""
 
     def metric(

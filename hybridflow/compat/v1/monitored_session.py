@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from hybridflow.compat.export import TensorLike
 from hybridflow.compat.v1.errors import OutOfRangeError
 from hybridflow.compat.v1.global_step import get_global_step
 from hybridflow.compat.v1.graph import default_graph
@@ -40,11 +41,11 @@ class Scaffold:
         self,
         init_op: Any = None,
         init_feed_dict: Any = None,
-        init_fn: Any = None,
+        init_fn: Callable[..., Any] | None = None,
         ready_op: object = None,
         ready_for_local_init_op: object = None,
         local_init_op: Any = None,
-        summary_op: Any = None,
+        summary_op: TensorLike | None = None,
         saver: Any = None,
         copy_from_scaffold: object = None,
         local_init_feed_dict: Any = None,
@@ -105,7 +106,7 @@ class _StepContext(NamedTuple):
     session: object
     owner: Any
 
-    def run_with_hooks(self, *args: Any, **kwargs: Any) -> Any:
+    def run_with_hooks(self, *args: object, **kwargs: object) -> Any:
         return self.owner.run(*args, **kwargs)
 
     def request_stop(self) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from hybridflow.compat.export import TensorLike
 from hybridflow.compat.v1.functions import TABLE
 from hybridflow.compat.v1.graph import default_graph
 from hybridflow.compat.v1.grouping import group
@@ -21,14 +23,18 @@ class ExponentialMovingAverage:
     """
 
     def __init__(
-        self, decay: float, num_updates: Any = None, zero_debias: bool = False, name: str = "ExponentialMovingAverage"
+        self,
+        decay: float,
+        num_updates: TensorLike | None = None,
+        zero_debias: bool = False,
+        name: str = "ExponentialMovingAverage",
     ) -> None:
         self._decay, self._updates, self._name = decay, num_updates, name
         self._zero_debias = zero_debias
         self._averages: dict[Any, Variable] = {}
         self._biased: dict[Any, tuple[Variable, Variable]] = {}  # averages from 0 on, and how often they moved
 
-    def apply(self, var_list: Any = None) -> Operation:
+    def apply(self, var_list: Iterable[Any] | None = None) -> Operation:
         """The operation that moves the averages."""
         chosen = list(trainable_variables() if var_list is None else var_list)
         decay: Any = self._decay
@@ -48,7 +54,7 @@ class ExponentialMovingAverage:
                 moves.append(average.assign_sub((1.0 - decay) * (average - variable)))
         return group(*moves, name=self._name)
 
-    def _create_average(self, variable: Any) -> Variable:
+    def _create_average(self, variable: Variable) -> Variable:
         graph = default_graph()
         with graph.name_scope(None), graph.control_dependencies(None):
             if isinstance(variable, Variable):
@@ -68,7 +74,7 @@ class ExponentialMovingAverage:
     def average(self, var: object) -> Any:
         return self._averages.get(var)
 
-    def average_name(self, var: Any) -> str:
+    def average_name(self, var: Variable) -> str:
         return f"{var.op.name}/{self._name}"
 
     def variables_to_restore(self, moving_avg_variables: object = None) -> dict[str, Variable]:

@@ -38,7 +38,7 @@ def op(
 
 
 def _of_features(apply_to_features: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def apply(features: Any) -> Any:
+    def apply(features: TensorLike) -> Any:
         return apply_to_features(features)
 
     apply.__doc__ = apply_to_features.__doc__
@@ -141,7 +141,7 @@ TABLE.update(
 def weighted_cross_entropy_with_logits(
     labels: TensorLike | None = None,
     logits: TensorLike | None = None,
-    pos_weight: Any = None,
+    pos_weight: ArrayLike | None = None,
     targets: TensorLike | None = None,
 ) -> Any:
     return network.weighted_cross_entropy_with_logits(targets if labels is None else labels, logits, pos_weight)
@@ -322,7 +322,14 @@ def moments(
 
 
 @op("BatchNorm", default="batchnorm")
-def batch_normalization(x: Any, mean: Any, variance: Any, offset: Any, scale: TensorLike, variance_epsilon: Any) -> Any:
+def batch_normalization(
+    x: Any,
+    mean: Any,
+    variance: Any,
+    offset: Any,
+    scale: TensorLike,
+    variance_epsilon: Any,
+) -> Any:
     factor = hf.rsqrt(variance + variance_epsilon)
     factor = factor if scale is None else factor * scale
     return x * factor + ((0 if offset is None else offset) - mean * factor)
@@ -364,7 +371,7 @@ class TopKV2(NamedTuple):
     """The greatest elements, and where they are."""
 
     values: Any
-    indices: Any
+    indices: object
 
 
 @op("TopKV2")
@@ -383,9 +390,16 @@ def _over_candidates(loss: Callable[..., Any]) -> Callable[..., Any]:
     """A loss over classes drawn by chance, of tables that may be in several parts."""
 
     def apply(
-        weights: Any, biases: Any, labels: object, inputs: object, counts: Any, candidates: Any, strategy: str,
-        hits_removed: bool, generator: Any = None,
-    ) -> Any:  # fmt: skip
+        weights: TensorLike,
+        biases: TensorLike,
+        labels: object,
+        inputs: object,
+        counts: Any,
+        candidates: Any,
+        strategy: str,
+        hits_removed: bool,
+        generator: Any = None,
+    ) -> Any:
         tables = [_whole(table, strategy) for table in (weights, biases)]
         return loss(*tables, labels, inputs, *counts, candidates, hits_removed, seed=generator)
 

@@ -48,7 +48,7 @@ class Operation:
         self.attributes: dict[str, Any] = {}
         self.outputs = [Tensor(self, k, info) for k, info in enumerate(infos)]
         self.number = 0
-        self.body: Any = None
+        self.body: object = None
         self.device = ""
         self.on_host = False  # computed outside of programs, of arrays
         self.bodies: list[Any] = []
@@ -82,7 +82,7 @@ class Operation:
         value = self.attributes[name]
         return shown(value) if isinstance(value, np.dtype) else value
 
-    def run(self, feed_dict: Any = None, session: Any = None) -> None:
+    def run(self, feed_dict: object = None, session: object = None) -> None:
         """Run it in a session, or the default one."""
         self.graph.session_for(session).run(self, feed_dict)
 

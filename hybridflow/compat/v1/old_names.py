@@ -65,7 +65,7 @@ def _with_old_names(function: Callable[..., Any], old: Mapping[str, str]) -> Cal
         return function
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         return function(*args, **{old.get(name, name): value for name, value in kwargs.items()})
 
     return call
@@ -90,14 +90,14 @@ def module_of(path: str) -> Any:
     return importlib.import_module(f"{tf_names.TF}.{path}")
 
 
-def function(func: Callable[..., object] | None = None, *args: Any, **kwargs: Any) -> Any:
+def function(func: Callable[..., object] | None = None, *args: object, **kwargs: object) -> Any:
     """``tf.function``: given tensors of a graph, what it does is recorded there."""
     if func is None:
         return lambda one: function(one, *args, **kwargs)
     compiled = tf_names.function_of("function")(func, *args, **kwargs)
 
     @functools.wraps(func)
-    def call(*args: Any, **named: Any) -> Any:
+    def call(*args: object, **named: object) -> Any:
         is_symbolic_call = any(map(is_symbolic, pytree.flatten((args, named))[0]))
         return func(*args, **named) if is_symbolic_call else compiled(*args, **named)
 
@@ -118,7 +118,7 @@ def custom_gradient(f: Callable[..., Any]) -> Callable[..., Any]:
 
 def _computed(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         with computing():
             return function(*args, **kwargs)
 

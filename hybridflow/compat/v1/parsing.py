@@ -115,7 +115,11 @@ def _field(text: str, held: np.ndarray, missing: str, column: int) -> Any:
 
 
 def decode_raw(
-    bytes: Any = None, out_type: object = None, little_endian: bool = True, name: str | None = None, **names: Any
+    bytes: TensorLike | None = None,
+    out_type: object = None,
+    little_endian: bool = True,
+    name: str | None = None,
+    **names: Any,
 ) -> Any:
     """The numbers that a text, or each of several, is made of."""
     texts = names.pop("input_bytes", bytes)
@@ -155,7 +159,12 @@ def parse_example(
 
 
 def _parsed(
-    type: str, serialized: TensorLike, features: Any, name: str | None, parse: Any, front: tuple[Any, ...]
+    type: str,
+    serialized: TensorLike,
+    features: Any,
+    name: str | None,
+    parse: Any,
+    front: tuple[Any, ...],
 ) -> Any:
     kinds = {key: kind._replace(dtype=_feature_dtype(kind.dtype)) for key, kind in features.items()}
     for key, kind in kinds.items():
@@ -217,7 +226,7 @@ def string_to_number(
     """Texts as numbers."""
     kind = kind_of(out_type)
 
-    def number(text: Any) -> Any:
+    def number(text: TensorLike) -> Any:
         try:
             return kind.type(text)
         except ValueError:

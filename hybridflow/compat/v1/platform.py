@@ -93,7 +93,7 @@ class _Flags:
             raise AttributeError(f"there is no flag {name!r}; the flags are {', '.join(self._values) or 'none'}.")
         return self._values[name]
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         getattr(self, name)
         self._values[name] = value
 
@@ -124,7 +124,7 @@ def _several(kind: Callable[[str], Any]) -> Callable[..., None]:
 class _Append(argparse.Action):
     """The first value that is given takes the place of the default."""
 
-    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+    def __call__(self, parser: object, namespace: object, values: object, option_string: str | None = None) -> None:
         held = getattr(namespace, self.dest)
         setattr(namespace, self.dest, [values] if held is self.default else [*held, values])
 
@@ -169,7 +169,7 @@ def run(main: Callable[[list[str]], Any] | None = None, argv: list[str] | None =
 class GFile:
     """``tf.gfile.GFile``: a file that is opened when it is first used, with ``size``."""
 
-    def __init__(self, name: Any, mode: str = "r") -> None:
+    def __init__(self, name: str | os.PathLike[str], mode: str = "r") -> None:
         self._name, self._mode = name, mode
         self._file: Any = None
 
@@ -205,7 +205,7 @@ class GFile:
         self._open()
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
@@ -217,19 +217,19 @@ class _Stat(NamedTuple):
     is_directory: bool
 
 
-def _stat(filename: Any) -> _Stat:
+def _stat(filename: str | os.PathLike[str]) -> _Stat:
     status = os.stat(filename)
     return _Stat(status.st_size, status.st_mtime_ns, os.path.isdir(filename))
 
 
-def _copied(oldpath: Any, newpath: Any, overwrite: bool = False) -> None:
+def _copied(oldpath: str | os.PathLike[str], newpath: str | os.PathLike[str], overwrite: bool = False) -> None:
     """Raises FileExistsError where there is such a file, unless it is to be overwritten."""
     if os.path.exists(newpath) and not overwrite:
         raise FileExistsError(f"file already exists: {newpath}")
     shutil.copyfile(oldpath, newpath)
 
 
-def _renamed(oldname: Any, newname: Any, overwrite: bool = False) -> None:
+def _renamed(oldname: str | os.PathLike[str], newname: str | os.PathLike[str], overwrite: bool = False) -> None:
     """The same, without the old one."""
     if os.path.exists(newname) and not overwrite:
         raise FileExistsError(f"file already exists: {newname}")

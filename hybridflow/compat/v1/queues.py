@@ -22,6 +22,7 @@ from hybridflow.compat.v1.graph_stack import default_session
 from hybridflow.compat.v1.initializers import constant_initializer
 from hybridflow.compat.v1.nodes import Info, Operation, Tensor
 from hybridflow.compat.v1.recording import is_symbolic
+from hybridflow.compat.v1.session import Session
 from hybridflow.compat.v1.shapes import TensorShape
 from hybridflow.compat.v1.variables import LOCAL, Variable
 
@@ -122,7 +123,7 @@ class QueueBase:
         return result
 
     def _op(
-        self, kind: str, name: str | None, inputs: Sequence[Tensor], infos: Sequence[Info], compute: Any
+        self, kind: str, name: str | None, inputs: Sequence[Tensor], infos: Sequence[Info], compute: Callable[..., Any]
     ) -> Operation:
         op = default_graph().add(f"Queue{kind}", name or f"{self.name}_{kind}", inputs, infos, compute)
         op.on_host, op.source = True, self
@@ -258,10 +259,10 @@ class RandomShuffleQueue(QueueBase):
         capacity: int,
         min_after_dequeue: int,
         dtypes: Any,
-        shapes: Any = None,
+        shapes: Sequence[Any] | None = None,
         names: Any = None,
         seed: int | None = None,
-        shared_name: Any = None,
+        shared_name: object = None,
         name: str = "random_shuffle_queue",
     ) -> None:
         super().__init__(capacity, dtypes, shapes, names, shared_name, name, min_after_dequeue)
@@ -313,7 +314,7 @@ class PriorityQueue(QueueBase):
 class Coordinator:
     """Tells threads when to stop, and keeps the first error of theirs for ``join``."""
 
-    def __init__(self, clean_stop_exception_types: Any = None) -> None:
+    def __init__(self, clean_stop_exception_types: tuple[type[BaseException], ...] | None = None) -> None:
         self._stopped = threading.Event()
         self._lock = threading.Lock()
         self._error: BaseException | None = None
@@ -425,11 +426,11 @@ def add_queue_runner(qr: QueueRunner, collection: object = RUNNERS) -> None:
 
 
 def start_queue_runners(
-    sess: Any = None,
+    sess: Session | None = None,
     coord: Coordinator | None = None,
     daemon: bool = True,
     start: bool = True,
-    collection: Any = RUNNERS,
+    collection: str | Sequence[str] | None = RUNNERS,
 ) -> list[threading.Thread]:
     """Start the threads of the graph's runners."""
     chosen = sess or default_session()
@@ -636,7 +637,7 @@ def _batched(
     make: Callable[..., Any],
     sizes: Any,
     sources: Sequence[Any],
-    batch_size: Any,
+    batch_size: object,
     many: bool,
     shapes: Any,
     smaller: bool,

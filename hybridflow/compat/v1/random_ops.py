@@ -25,7 +25,7 @@ TABLE = Table()
 def _random(name: str, type: str, function: Callable[..., Any]) -> None:
     recorded = Recorded(function, type, name, draws=True)
 
-    def call(*args: Any, seed: int | None = None, name: str | None = None, **kwargs: Any) -> Any:
+    def call(*args: object, seed: int | None = None, name: str | None = None, **kwargs: object) -> Any:
         return recorded(*args, name=name, op_seed=seed, **kwargs)
 
     call.__name__ = name
@@ -37,7 +37,11 @@ def _source(generator: object) -> Any:
 
 
 def _uniform(
-    shape: Any, minval: Any = 0, maxval: Any = None, dtype: object = dtypes.float32, generator: Any = None
+    shape: Any,
+    minval: Any = 0,
+    maxval: Any = None,
+    dtype: object = dtypes.float32,
+    generator: Any = None,
 ) -> Any:
     if dtypes.is_integer(kind_of(dtype)):
         return _source(generator).randint(as_extents(shape), int(minval), int(maxval), kind_of(dtype))
@@ -45,13 +49,21 @@ def _uniform(
 
 
 def _normal(
-    shape: TensorLike, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, generator: Any = None
+    shape: TensorLike,
+    mean: TensorLike = 0.0,
+    stddev: TensorLike = 1.0,
+    dtype: Any = dtypes.float32,
+    generator: Any = None,
 ) -> Any:
     return _source(generator).normal(as_extents(shape), mean, stddev, kind_of(dtype))
 
 
 def _truncated(
-    shape: TensorLike, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, generator: Any = None
+    shape: TensorLike,
+    mean: TensorLike = 0.0,
+    stddev: TensorLike = 1.0,
+    dtype: Any = dtypes.float32,
+    generator: Any = None,
 ) -> Any:
     return _source(generator).truncated_normal(as_extents(shape), mean, stddev, kind_of(dtype))
 

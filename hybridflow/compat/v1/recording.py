@@ -235,7 +235,7 @@ def _of_some_ranks(function: Callable[[Sequence[Any]], Any], infos: Sequence[Inf
     return pytree.unflatten(structure, leaves)
 
 
-def _is_small(leaf: Any) -> bool:
+def _is_small(leaf: object) -> bool:
     """Whether a result is a few integers, which may be sizes."""
     return isinstance(leaf, Info) and not is_float(leaf.dtype) and math.prod(x or 0 for x in leaf.shape or ()) <= _FEW
 

@@ -26,11 +26,11 @@ op = TABLE.op
 
 def _reduction(function: Callable[..., Any]) -> Callable[..., Any]:
     def reduce(
-        input_tensor: Any,
+        input_tensor: TensorLike,
         axis: Any = None,
-        keepdims: Any = None,
+        keepdims: bool | None = None,
         reduction_indices: TensorLike | None = None,
-        keep_dims: Any = None,
+        keep_dims: bool | None = None,
     ) -> Any:
         x = input_tensor if isinstance(input_tensor, Value) else literal(input_tensor)
         axes = as_ints(reduction_indices if axis is None else axis)
@@ -73,7 +73,7 @@ for _name, _type in {
 
 def _arg(function: Callable[..., Any]) -> Callable[..., Any]:
     def apply(
-        input: Any,
+        input: TensorLike,
         axis: TensorLike | None = None,
         dimension: TensorLike | None = None,
         output_type: DTypeLike = dtypes.int64,

@@ -12,7 +12,8 @@ from hybridflow.compat.v1.control import scan
 from hybridflow.compat.v1.functions import TABLE as tf
 from hybridflow.compat.v1.initializers import constant_initializer, zeros_initializer
 from hybridflow.compat.v1.nn import TABLE as nn
-from hybridflow.compat.v1.scopes import get_variable, variable_scope
+from hybridflow.compat.v1.nodes import Tensor
+from hybridflow.compat.v1.scopes import VariableScope, get_variable, variable_scope
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core import pytree
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 class LSTMStateTuple(NamedTuple):
     """What a long short-term memory remembers, and its output."""
 
-    c: Any
+    c: object
     h: object
 
 
@@ -43,7 +44,7 @@ class RNNCell:
     def output_size(self) -> int:
         raise NotImplementedError
 
-    def call(self, inputs: Any, state: Any) -> tuple[Any, Any]:
+    def call(self, inputs: Tensor, state: object) -> tuple[Any, Any]:
         raise NotImplementedError
 
     def zero_state(self, batch_size: object, dtype: object = dtypes.float32) -> Any:
@@ -51,7 +52,7 @@ class RNNCell:
         sizes, structure = pytree.flatten(self.state_size)
         return pytree.unflatten(structure, [tf["zeros"](tf["stack"]([batch_size, size]), dtype) for size in sizes])
 
-    def __call__(self, inputs: Any, state: Any, scope: Any = None) -> tuple[Any, Any]:
+    def __call__(self, inputs: Tensor, state: object, scope: str | VariableScope | None = None) -> tuple[Any, Any]:
         if self._scope is None:  # a cell has one set of variables, wherever it is called again
             with variable_scope(scope or self._name, reuse=self._reuse) as self._scope:
                 return self.call(convert_to_tensor(inputs), state)
@@ -91,7 +92,7 @@ class BasicRNNCell(RNNCell):
 
     output_size = state_size
 
-    def call(self, inputs: Any, state: Any) -> tuple[Any, Any]:
+    def call(self, inputs: Tensor, state: object) -> tuple[Any, Any]:
         output = self._activation(self._linear([inputs, state], self._units))
         return output, output
 
@@ -112,7 +113,7 @@ class GRUCell(BasicRNNCell):
         super().__init__(num_units, activation, reuse, name or "gru_cell")
         self._kernel, self._bias = kernel_initializer, bias_initializer
 
-    def call(self, inputs: Any, state: Any) -> tuple[Any, Any]:
+    def call(self, inputs: Tensor, state: Any) -> tuple[Any, Any]:
         gates = nn["sigmoid"](self._linear([inputs, state], 2 * self._units, "gates/", constant_initializer(1.0)))
         reset, update = tf["split"](gates, 2, axis=1)
         candidate = self._activation(self._linear([inputs, reset * state], self._units, "candidate/"))
@@ -144,7 +145,7 @@ class BasicLSTMCell(RNNCell):
     def output_size(self) -> int:
         return self._units
 
-    def call(self, inputs: Any, state: Any) -> tuple[Any, Any]:
+    def call(self, inputs: Tensor, state: Any) -> tuple[Any, Any]:
         c, h = state if self._is_tuple else tf["split"](state, 2, axis=1)
         i, j, f, o = tf["split"](self._linear([inputs, h], 4 * self._units), 4, axis=1)
         c = nn["sigmoid"](f + self._forget_bias) * c + nn["sigmoid"](i) * self._activation(j)
@@ -197,7 +198,7 @@ class MultiRNNCell(RNNCell):
     def output_size(self) -> int:
         return self._cells[-1].output_size
 
-    def call(self, inputs: Any, state: Any) -> tuple[Any, Any]:
+    def call(self, inputs: Tensor, state: Any) -> tuple[Any, Any]:
         states = []
         for k, (cell, cell_state) in enumerate(zip(self._cells, state)):
             with variable_scope(f"cell_{k}"):
@@ -236,7 +237,7 @@ class DropoutWrapper(RNNCell):
     def output_size(self) -> int:
         return self._cell.output_size
 
-    def __call__(self, inputs: Any, state: Any, scope: Any = None) -> tuple[Any, Any]:
+    def __call__(self, inputs: Tensor, state: object, scope: str | VariableScope | None = None) -> tuple[Any, Any]:
         output, after = self._cell(_apply_dropout(inputs, self._into, self._seeds[0]), state, scope)
         return _apply_dropout(output, self._out, self._seeds[1]), after
 
@@ -254,7 +255,7 @@ def dynamic_rnn(
     parallel_iterations: object = None,
     swap_memory: bool = False,
     time_major: bool = False,
-    scope: Any = None,
+    scope: str | VariableScope | None = None,
 ) -> tuple[Any, Any]:
     """The outputs of a cell along the second axis (with ``time_major`` the first), and its last state.
 
@@ -336,7 +337,7 @@ def static_rnn(
     initial_state: object = None,
     dtype: DTypeLike | None = None,
     sequence_length: Any = None,
-    scope: Any = None,
+    scope: str | VariableScope | None = None,
 ) -> tuple[list[Any], Any]:
     """The outputs for a list of inputs, one for each step, and the last state; rows end as those of ``dynamic_rnn``."""
     with variable_scope(scope or "rnn"):
@@ -357,11 +358,11 @@ def static_bidirectional_rnn(
     cell_fw: RNNCell,
     cell_bw: RNNCell,
     inputs: Sequence[Any],
-    initial_state_fw: Any = None,
-    initial_state_bw: Any = None,
+    initial_state_fw: object = None,
+    initial_state_bw: object = None,
     dtype: DTypeLike | None = None,
-    sequence_length: Any = None,
-    scope: Any = None,
+    sequence_length: object = None,
+    scope: str | VariableScope | None = None,
 ) -> tuple[list[Any], Any, Any]:
     """A cell forwards and another one backwards over a list of inputs: both outputs of each step side by side, and the
     last states of the two."""

@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,10 @@ from hybridflow.checkpoint import files, load_arrays, save_arrays
 from hybridflow.compat.v1.dtype_names import shown
 from hybridflow.compat.v1.errors import NotFoundError
 from hybridflow.compat.v1.variable_functions import global_variables
+
+if TYPE_CHECKING:
+    from hybridflow.compat.v1.session import Session
+
 
 SUFFIX = ".safetensors"
 INDEX = "checkpoint"
@@ -31,7 +35,7 @@ class Saver:
 
     def __init__(
         self,
-        var_list: Any = None,
+        var_list: Iterable[Any] | None = None,
         reshape: bool = False,
         sharded: bool = False,
         max_to_keep: int | None = 5,
@@ -94,7 +98,7 @@ class Saver:
             update_checkpoint_state(os.path.dirname(path), path, self._kept, latest_filename)
         return path
 
-    def restore(self, sess: Any, save_path: str) -> None:
+    def restore(self, sess: Session, save_path: str) -> None:
         """Give variables the values of a file.  Raises ValueError where it is not there, NotFoundError where it
         lacks one of them."""
         if not self._variables:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from hybridflow.compat.v1.shapes import TensorShape
 from hybridflow.compat.v1.variable_functions import global_variables, trainable_variables
 from hybridflow.compat.v1.variables import LOCAL, REGULARIZATION, Variable
 from hybridflow.compiler.ir import dtypes
+from hybridflow.core.type_aliases import DTypeLike, ShapeLike
 
 if TYPE_CHECKING:
     from hybridflow.compat.export import TensorLike
@@ -85,15 +86,15 @@ def variable_scope(
     name_or_scope: Any,
     default_name: str | None = None,
     values: TensorLike | None = None,
-    initializer: Any = None,
-    regularizer: Any = None,
+    initializer: Callable[..., Any] | None = None,
+    regularizer: Callable[..., Any] | None = None,
     caching_device: object = None,
     partitioner: object = None,
-    custom_getter: Any = None,
-    reuse: Any = None,
-    dtype: Any = None,
+    custom_getter: Callable[..., Any] | None = None,
+    reuse: bool | str | None = None,
+    dtype: DTypeLike | None = None,
     use_resource: object = None,
-    constraint: Any = None,
+    constraint: Callable[..., Any] | None = None,
     auxiliary_name_scope: bool = True,
 ) -> Iterator[VariableScope]:
     """Variables of ``get_variable`` in the block are found below this name; ``reuse=True`` takes those that there
@@ -187,7 +188,7 @@ def _get_or_create(
     trainable: bool | None = None,
     collections: Sequence[Any] | None = None,
     reuse: object = None,
-    constraint: Any = None,
+    constraint: Callable[..., Any] | None = None,
     **_: object,
 ) -> Variable:
     known = _store().variables
@@ -208,7 +209,7 @@ def _get_or_create(
     return result
 
 
-def _checked(variable: Variable, name: str, shape: Any, dtype: Any) -> Variable:
+def _checked(variable: Variable, name: str, shape: ShapeLike, dtype: DTypeLike) -> Variable:
     if shape is not None and not variable.shape.is_compatible_with(shape):
         raise ValueError(
             f"Trying to share variable {name}, but specified shape {TensorShape(shape)} and found shape "
@@ -222,7 +223,13 @@ def _checked(variable: Variable, name: str, shape: Any, dtype: Any) -> Variable:
 
 
 def _create_variable(
-    name: str, shape: Any, dtype: Any, initializer: Any, regularizer: Any, trainable: Any, collections: Any
+    name: str,
+    shape: Any,
+    dtype: Any,
+    initializer: Any,
+    regularizer: Any,
+    trainable: Any,
+    collections: Any,
 ) -> Variable:
     graph = default_graph()
     with graph.name_scope(None), graph.control_dependencies(None):

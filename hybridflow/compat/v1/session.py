@@ -25,10 +25,10 @@ class Callable_(NamedTuple):
     """What ``make_callable`` returns."""
 
     session: Any
-    fetches: Any
+    fetches: object
     feeds: list[Any]
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(self, *values: TensorLike) -> Any:
         return self.session.run(self.fetches, dict(zip(self.feeds, values)))
 
 
@@ -146,7 +146,7 @@ class Session:
         self._scopes += scopes
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         for _ in range(2):
             self._scopes.pop().__exit__(None, None, None)
         self.close()
@@ -164,7 +164,7 @@ class InteractiveSession(Session):
         if graph_stack.default_session() is self:
             graph_stack.interactive(None)
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         super().__exit__(*error)
 
 

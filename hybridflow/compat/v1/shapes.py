@@ -161,7 +161,7 @@ class TensorShape:
             return None if _has_plain_extents[0] else _UNKNOWN
         return self._extents[key] if _has_plain_extents[0] else _dimension(self._extents[key])
 
-    def __add__(self, other: Any) -> TensorShape:
+    def __add__(self, other: object) -> TensorShape:
         return self.concatenate(other)
 
     def __radd__(self, other: Any) -> TensorShape:

@@ -31,12 +31,12 @@ op("Shape", "shape", of_sizes=lambda input, out_type=None: Sizes((len(input),)))
 
 
 @op("Size")
-def size(input: Any, out_type: DTypeLike | None = None) -> Any:
+def size(input: Value, out_type: DTypeLike | None = None) -> Any:
     return math.prod(input.shape)
 
 
 @op("Rank")
-def rank(input: Any) -> Any:
+def rank(input: Value) -> Any:
     return len(input.shape)
 
 
@@ -94,12 +94,12 @@ def concat(values: Iterable[Any], axis: Any) -> Any:
 
 
 @op("Unpack", "unstack", "unpack", default="unstack")
-def unstack(value: Any, num: int | None = None, axis: int = 0) -> Any:
+def unstack(value: ArrayLike, num: int | None = None, axis: int = 0) -> Any:
     return list(hf.unstack(value, axis=axis))
 
 
 @op("Split", default="split")
-def split(value: Any, num_or_size_splits: Any, axis: TensorLike = 0, num: object = None) -> Any:
+def split(value: Value, num_or_size_splits: TensorLike, axis: TensorLike = 0, num: object = None) -> Any:
     if isinstance(num_or_size_splits, int):
         return list(hf.split(value, num_or_size_splits, axis=as_ints(axis)))
     sizes = list(as_extents(num_or_size_splits))
@@ -115,7 +115,7 @@ def split(value: Any, num_or_size_splits: Any, axis: TensorLike = 0, num: object
 
 
 @op("Transpose", default="transpose")
-def transpose(a: Any, perm: Any = None, conjugate: bool = False) -> Any:
+def transpose(a: Value, perm: Any = None, conjugate: bool = False) -> Any:
     axes = list(reversed(range(len(a.shape)))) if perm is None else as_ints(perm)
     return hf.permute_dims(a, tuple(axes))
 
@@ -126,7 +126,7 @@ def matrix_transpose(a: ArrayLike) -> Any:
 
 
 @op("Squeeze")
-def squeeze(input: Any, axis: Any = None, squeeze_dims: Any = None) -> Any:
+def squeeze(input: Value, axis: Any = None, squeeze_dims: Any = None) -> Any:
     axis = as_ints(squeeze_dims if axis is None else axis)
     if axis is None or axis == []:
         axis = [k for k, extent in enumerate(input.shape) if isinstance(extent, int) and extent == 1]
@@ -150,17 +150,17 @@ def gather(
 
 
 @op("GatherNd")
-def gather_nd(params: Any, indices: Any) -> Any:
+def gather_nd(params: ArrayLike, indices: ArrayLike) -> Any:
     return hf.gather_nd(params, indices)
 
 
 @op("Tile")
-def tile(input: ArrayLike, multiples: Any) -> Any:
+def tile(input: ArrayLike, multiples: TensorLike) -> Any:
     return hf.tile(input, as_extents(multiples))
 
 
 @op("Pad")
-def pad(tensor: ArrayLike, paddings: TensorLike, mode: str = "CONSTANT", constant_values: Any = 0) -> Any:
+def pad(tensor: ArrayLike, paddings: TensorLike, mode: str = "CONSTANT", constant_values: ArrayLike = 0) -> Any:
     widths = as_ints(paddings)
     if mode.upper() == "CONSTANT":
         return hf.pad(tensor, widths, constant_values=constant_values)
@@ -175,12 +175,12 @@ def reverse(tensor: ArrayLike, axis: TensorLike) -> Any:
 
 @op("ReverseSequence")
 def reverse_sequence(
-    input: Any,
+    input: Value,
     seq_lengths: ArrayLike,
-    seq_axis: Any = None,
-    batch_axis: Any = None,
-    seq_dim: Any = None,
-    batch_dim: Any = None,
+    seq_axis: int | None = None,
+    batch_axis: int | None = None,
+    seq_dim: int | None = None,
+    batch_dim: int | None = None,
 ) -> Any:
     """Each row along ``batch_axis`` with its first so many elements along ``seq_axis`` in opposite order."""
     time, batch = (seq_dim if seq_axis is None else seq_axis), (batch_dim if batch_axis is None else batch_axis) or 0
@@ -211,14 +211,14 @@ def scatter_nd(indices: TensorLike, updates: TensorLike, shape: TensorLike) -> A
 
 @op("SpaceToBatch")
 def space_to_batch(
-    input: object, paddings: TensorLike, block_size: Any = None, block_shape: TensorLike | None = None
+    input: object, paddings: TensorLike, block_size: int | None = None, block_shape: TensorLike | None = None
 ) -> Any:
     return arrays.space_to_batch(literal(input), block_shape or [block_size] * 2, paddings)
 
 
 @op("BatchToSpace")
 def batch_to_space(
-    input: object, crops: TensorLike, block_size: Any = None, block_shape: TensorLike | None = None
+    input: object, crops: TensorLike, block_size: int | None = None, block_shape: TensorLike | None = None
 ) -> Any:
     return arrays.batch_to_space(literal(input), block_shape or [block_size] * 2, crops)
 

@@ -67,7 +67,7 @@ def subscript(x: TensorLike, key: TensorLike) -> Any:
 
 
 @op("Slice", "slice", default="Slice")
-def slice_(input_: Any, begin: TensorLike, size: TensorLike) -> Any:
+def slice_(input_: Value, begin: TensorLike, size: TensorLike) -> Any:
     starts, counts = as_extents(begin), as_extents(size)
     key = tuple([slice(b, None if isinstance(c, int) and c == -1 else b + c) for b, c in zip(starts, counts)])
     return input_[key]

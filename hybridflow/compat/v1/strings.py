@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hybridflow.compat.v1.dtype_names import STRING, kind_of
+from hybridflow.core.type_aliases import DTypeLike
 
 if TYPE_CHECKING:
     from hybridflow.compat.export import TensorLike
 
 
-def is_text(value: Any, dtype: Any = None) -> bool:
+def is_text(value: object, dtype: DTypeLike | None = None) -> bool:
     """Whether a value is a text, bytes, or a list of them."""
     while isinstance(value, (list, tuple)) and value:
         value = value[0]

@@ -11,6 +11,7 @@ from hybridflow.compat.v1.constants import on_host
 from hybridflow.compat.v1.dtype_names import STRING
 from hybridflow.compat.v1.graph import Graph, default_graph
 from hybridflow.compat.v1.nodes import Info, Tensor
+from hybridflow.core.type_aliases import ArrayLike
 from hybridflow.data import TFRecordDataset
 from hybridflow.summary import events
 
@@ -27,7 +28,7 @@ class SummaryValue(NamedTuple):
     tag: str
     simple_value: float = 0.0
     kind: str = "scalar"
-    array: Any = None
+    array: object = None
 
 
 class _Values(list[SummaryValue]):
@@ -61,22 +62,28 @@ def _summary(kind: str, name: str, tensor: object, collections: Iterable[object]
     return result
 
 
-def scalar(name: str, tensor: Any, collections: Any = None, family: object = None) -> Tensor:
+def scalar(name: str, tensor: ArrayLike, collections: Any = None, family: object = None) -> Tensor:
     """One number."""
     return _summary("scalar", name, tensor, collections)
 
 
-def histogram(name: str, values: Any, collections: Any = None, family: object = None) -> Tensor:
+def histogram(name: str, values: ArrayLike, collections: Any = None, family: object = None) -> Tensor:
     """How elements are distributed."""
     return _summary("histogram", name, values, collections)
 
 
-def image(name: str, tensor: Any, max_outputs: int = 3, collections: Any = None, family: object = None) -> Tensor:
+def image(
+    name: str,
+    tensor: ArrayLike,
+    max_outputs: int = 3,
+    collections: Any = None,
+    family: object = None,
+) -> Tensor:
     """Pictures [n, h, w, channels]."""
     return _summary("image", name, tensor, collections)
 
 
-def text(name: str, tensor: Any, collections: Any = None) -> Tensor:
+def text(name: str, tensor: ArrayLike, collections: Any = None) -> Tensor:
     """A text, or several."""
     return _summary("text", name, tensor, collections)
 
@@ -134,7 +141,7 @@ class FileWriter:
     def __enter__(self) -> FileWriter:
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def add_graph(self, graph: Graph, global_step: Any = None) -> None:

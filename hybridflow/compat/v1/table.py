@@ -12,7 +12,12 @@ class Table(dict[str, Any]):
     """Functions by name."""
 
     def op(
-        self, type: str, *names: str, default: str | None = None, draws: bool = False, of_sizes: Any = None
+        self,
+        type: str,
+        *names: str,
+        default: str | None = None,
+        draws: bool = False,
+        of_sizes: Callable[..., Any] | None = None,
     ) -> Callable[[Callable[..., Any]], Recorded]:
         """Enter a function under names, its own if there are none, as operations of the type."""
 

@@ -12,12 +12,13 @@ from hybridflow.array.elementwise import maximum, rsqrt, sign, sqrt
 from hybridflow.core.tensor import Tensor as Value
 from hybridflow.core.variable import Variable as Held
 from hybridflow.eager.operands import cast
+from hybridflow.optimizers.optimizer import Rate
 
 
 class Momentum(optimizers.Optimizer):
     """Momentum as TensorFlow 1 has it: the learning rate is that of the step, not of the gradients behind it."""
 
-    def __init__(self, learning_rate: Any, momentum: object, nesterov: bool) -> None:
+    def __init__(self, learning_rate: Rate, momentum: object, nesterov: bool) -> None:
         super().__init__(learning_rate)
         self.momentum, self.nesterov = momentum, nesterov
 
@@ -36,7 +37,7 @@ class Adam(optimizers.Adam):
 
     powers: Sequence[Held] = ()  # beta_1**t and beta_2**t, where t counts updates from 1 on
 
-    def __init__(self, learning_rate: Any, beta_1: float, beta_2: float, epsilon: float) -> None:
+    def __init__(self, learning_rate: Rate, beta_1: float, beta_2: float, epsilon: float) -> None:
         # The betas as float32 has them: what is missing from an average must be what the powers say.
         super().__init__(learning_rate, float(np.float32(beta_1)), float(np.float32(beta_2)), epsilon)
 
@@ -76,7 +77,7 @@ class ProximalGradientDescent(optimizers.Optimizer):
     Source: Duchi and Singer, "Efficient Learning using Forward-Backward Splitting", 2009.
     """
 
-    def __init__(self, learning_rate: Any, l1: float, l2: float) -> None:
+    def __init__(self, learning_rate: Rate, l1: float, l2: float) -> None:
         super().__init__(learning_rate)
         self._l1, self._l2 = l1, l2
 
@@ -87,7 +88,7 @@ class ProximalGradientDescent(optimizers.Optimizer):
 class ProximalAdagrad(ProximalGradientDescent):
     """The same with a learning rate for each element, of the squares of its gradients."""
 
-    def __init__(self, learning_rate: Any, start: float, l1: float, l2: float) -> None:
+    def __init__(self, learning_rate: Rate, start: float, l1: float, l2: float) -> None:
         super().__init__(learning_rate, l1, l2)
         self._start = start
 

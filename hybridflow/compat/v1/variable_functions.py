@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,10 @@ from hybridflow.compat.v1.graph import default_graph
 from hybridflow.compat.v1.nodes import Info, Tensor
 from hybridflow.compat.v1.variables import AVERAGED, GLOBAL, LOCAL, TRAINABLE, Variable
 from hybridflow.compiler.ir import dtypes
+from hybridflow.core.type_aliases import ArrayLike
+
+if TYPE_CHECKING:
+    from hybridflow.compat.v1.state import State
 
 
 def is_variable_initialized(variable: Variable) -> Tensor:
@@ -27,12 +31,14 @@ def is_variable_initialized(variable: Variable) -> Tensor:
     return op.outputs[0]
 
 
-def report_uninitialized_variables(var_list: Any = None, name: str = "report_uninitialized_variables") -> Tensor:
+def report_uninitialized_variables(
+    var_list: Iterable[Any] | None = None, name: str = "report_uninitialized_variables"
+) -> Tensor:
     """The names of variables that have no value in the session that runs this."""
     graph = default_graph()
     chosen = global_variables() + local_variables() if var_list is None else list(var_list)
 
-    def compute(state: Any, values: Sequence[Any]) -> list[Any]:
+    def compute(state: State, values: Sequence[Any]) -> list[Any]:
         names = [v.op.name.encode() for v in chosen if v not in state.ready]
         return [np.array(names, dtype=object)]
 
@@ -57,7 +63,9 @@ def all_variables() -> list[Any]:
     return global_variables()
 
 
-def assign(ref: Any, value: Any, validate_shape: Any = None, use_locking: Any = None, name: str | None = None) -> Any:
+def assign(
+    ref: Any, value: ArrayLike, validate_shape: object = None, use_locking: object = None, name: str | None = None
+) -> Any:
     return ref.assign(value, name=name)
 
 
@@ -77,7 +85,7 @@ def scatter_sub(ref: Any, indices: object, updates: object, use_locking: bool = 
     return ref.scatter_sub(indices, updates, name)
 
 
-def count_up_to(ref: Any, limit: int, name: str | None = None) -> Any:
+def count_up_to(ref: Variable, limit: int, name: str | None = None) -> Any:
     return ref.count_up_to(limit)
 
 

@@ -16,6 +16,7 @@ from hybridflow.compat.v1.nodes import Info, Operation, Tensor, give_operators
 from hybridflow.compat.v1.recording import as_graph_tensor, is_symbolic
 from hybridflow.compat.v1.shapes import TensorShape
 from hybridflow.core import pytree
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.eager.operands import as_tensor, cast
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Variable:
 
     def __init__(
         self,
-        initial_value: Any = None,
+        initial_value: TensorLike | Callable[[], Any] | None = None,
         trainable: bool | None = None,
         collections: Sequence[Any] | None = None,
         validate_shape: bool = True,
@@ -49,7 +50,7 @@ class Variable:
         dtype: Any = None,
         expected_shape: object = None,
         import_scope: object = None,
-        constraint: Any = None,
+        constraint: Callable[..., Any] | None = None,
         use_resource: object = None,
         synchronization: object = None,
         aggregation: object = None,
@@ -67,7 +68,7 @@ class Variable:
             groups.append(TRAINABLE)
         self.graph.add_to_collections(groups, self)
 
-    def _build(self, initial_value: Any, name: str, dtype: Any) -> None:
+    def _build(self, initial_value: Any, name: str, dtype: DTypeLike) -> None:
         graph = self.graph
         whole = graph.unique_name(name)
         with graph.name_scope(f"{whole}/"):
@@ -226,13 +227,13 @@ class Variable:
 
         return self._assigning("ScatterNdUpdate", name, (places, self._as_update(updates)), change).outputs[0]
 
-    def scatter_add(self, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+    def scatter_add(self, indices: ArrayLike, updates: ArrayLike, name: str | None = None) -> Tensor:
         return self._scattered("ScatterAdd", indices, updates, name, 1)
 
-    def scatter_sub(self, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+    def scatter_sub(self, indices: ArrayLike, updates: ArrayLike, name: str | None = None) -> Tensor:
         return self._scattered("ScatterSub", indices, updates, name, -1)
 
-    def scatter_update(self, indices: Any, updates: Any, name: str | None = None) -> Tensor:
+    def scatter_update(self, indices: ArrayLike, updates: ArrayLike, name: str | None = None) -> Tensor:
         return self._scattered("ScatterUpdate", indices, updates, name, 0)
 
     def count_up_to(self, limit: int) -> Tensor:
@@ -251,7 +252,7 @@ class Variable:
         op.is_eager = True
         return op.outputs[0]
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         return Slice.of(self, key)
 
     def __iter__(self) -> Iterator[Any]:
@@ -278,7 +279,7 @@ class Slice(Tensor):
     _key: object
 
     @staticmethod
-    def of(variable: Variable, key: Any) -> Any:
+    def of(variable: Variable, key: object) -> Any:
         """``variable[key]``."""
         taken = Tensor.operate("getitem", variable, key)
         result = Slice(taken.op, taken.value_index, taken.info)

@@ -94,7 +94,7 @@ def linear_regressor(
     call: Call,
     x: Tensor,
     *,
-    coefficients: Any,
+    coefficients: Sequence[float],
     intercepts: object = None,
     post_transform: str = "NONE",
     targets: int = 1,
@@ -110,8 +110,8 @@ def linear_classifier(
     *,
     classlabels_ints: Sequence[int] | None = None,
     classlabels_strings: object = None,
-    coefficients: Any,
-    intercepts: Any = None,
+    coefficients: Sequence[float],
+    intercepts: Sequence[float] | None = None,
     multi_class: int = 0,
     post_transform: str = "NONE",
 ) -> tuple[Tensor, Tensor]:
@@ -153,9 +153,19 @@ _BY_NUMBER = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ",
 class _Trees:
     """Trees as tables: for each node a feature, a value, what follows, and the weights of leaves by target."""
 
-    def __init__(self, call: Call, modes: list[str], features: Any, values: Any, true: object, false: object,
-                 roots: Any,
-                 weights: np.ndarray, missing: Any, dtype: DTypeLike) -> None:  # fmt: skip
+    def __init__(
+        self,
+        call: Call,
+        modes: list[str],
+        features: Sequence[int],
+        values: Any,
+        true: object,
+        false: object,
+        roots: Any,
+        weights: np.ndarray,
+        missing: Sequence[int] | None,
+        dtype: DTypeLike,
+    ) -> None:
         kinds = {mode for mode in modes if mode != "LEAF"}
         if not kinds <= set(_COMPARED):
             raise call.fault(f"its nodes compare by {sorted(kinds - set(_COMPARED))}, which is not supported.")
@@ -215,7 +225,7 @@ class _Trees:
         return total / float(len(self.roots)) if how == "AVERAGE" else total
 
 
-def _numbered(trees: Any, nodes: Any) -> dict[tuple[int, int], int]:
+def _numbered(trees: Sequence[int], nodes: Sequence[int]) -> dict[tuple[int, int], int]:
     return {(int(t), int(n)): k for k, (t, n) in enumerate(zip(trees, nodes, strict=True))}
 
 
@@ -227,7 +237,7 @@ def _old_trees(call: Call, attributes: dict[str, Any], kind: str, targets: int) 
     places = _numbered(attributes["nodes_treeids"], attributes["nodes_nodeids"])
     modes = attributes["nodes_modes"]
 
-    def following(ids: Any) -> list[int]:
+    def following(ids: Sequence[int]) -> list[int]:
         pairs = zip(attributes["nodes_treeids"], ids, modes, strict=True)
         return [0 if mode == "LEAF" else places[int(tree), int(node)] for tree, node, mode in pairs]
 
@@ -293,14 +303,14 @@ def tree_ensemble_classifier(
     call: Call,
     x: Tensor,
     *,
-    base_values: Any = None,
-    base_values_as_tensor: Any = None,
+    base_values: Sequence[float] | None = None,
+    base_values_as_tensor: np.ndarray | None = None,
     class_ids: Any = None,
     class_nodeids: object = None,
     class_treeids: object = None,
     class_weights: object = None,
     class_weights_as_tensor: object = None,
-    classlabels_int64s: Any = None,
+    classlabels_int64s: Sequence[int] | None = None,
     classlabels_strings: object = None,
     nodes_falsenodeids: object = None,
     nodes_featureids: object = None,
@@ -340,20 +350,20 @@ def tree_ensemble(
     *,
     aggregate_function: int = 1,
     leaf_targetids: object,
-    leaf_weights: Any,
+    leaf_weights: np.ndarray,
     membership_values: object = None,
     n_targets: int = 1,
-    nodes_falseleafs: Any,
+    nodes_falseleafs: Sequence[int],
     nodes_falsenodeids: Any,
     nodes_featureids: Any,
     nodes_hitrates: object = None,
     nodes_missing_value_tracks_true: Any = None,
     nodes_modes: Sequence[Any],
-    nodes_splits: Any,
-    nodes_trueleafs: Any,
+    nodes_splits: np.ndarray,
+    nodes_trueleafs: Sequence[int],
     nodes_truenodeids: Any,
     post_transform: int = 0,
-    tree_roots: Any,
+    tree_roots: Sequence[int],
 ) -> Tensor:
     inner, leaves = len(nodes_modes), len(leaf_weights)
     modes = [_BY_NUMBER[int(mode)] for mode in nodes_modes] + ["LEAF"] * leaves
@@ -361,7 +371,7 @@ def tree_ensemble(
     weights = np.zeros((inner + leaves, n_targets), dtype)
     weights[inner + np.arange(leaves), np.asarray(leaf_targetids)] = leaf_weights
 
-    def following(ids: Any, is_leaf: Any) -> list[int]:
+    def following(ids: Sequence[int], is_leaf: Sequence[int]) -> list[int]:
         return [int(k) + inner * bool(leaf) for k, leaf in zip(ids, is_leaf, strict=True)] + [0] * leaves
 
     ahead = [0] * leaves
@@ -385,7 +395,14 @@ def tree_ensemble(
     return _post(trees.scores(x, how), post)
 
 
-def _with_sets(call: Call, x: Tensor, modes: Any, weights: Any, following: Any, attributes: dict[str, Any]) -> Tensor:
+def _with_sets(
+    call: Call,
+    x: Tensor,
+    modes: Any,
+    weights: Any,
+    following: Any,
+    attributes: dict[str, Any],
+) -> Tensor:
     """Nodes that ask whether a value is in a set become chains of nodes that compare with each of it."""
     members: list[list[float]] = [[]]
     for value in np.asarray(attributes["membership_values"]).reshape(-1):

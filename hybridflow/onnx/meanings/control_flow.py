@@ -103,7 +103,7 @@ def _goes_on(body: Graph) -> bool:
         name = makers[0].inputs[0]
 
 
-def _stacked(call: Call, values: list[Any], shape: Any) -> Tensor:
+def _stacked(call: Call, values: list[Any], shape: Sequence[Any] | None) -> Tensor:
     if values:
         return shapes.stack([call.tensor(value) for value in values], axis=0)
     inner = [n if isinstance(n, int) else 0 for n in shape or ()]
@@ -118,7 +118,7 @@ def _as_while(call: Call, limit: object, condition: object, carried: list[Any], 
     def again(iteration: ArrayLike, goes: ArrayLike, *values: object) -> Any:
         return goes if most is None else ew.logical_and(goes, ew.less(iteration, most))
 
-    def step(iteration: Any, goes: Any, *values: Any) -> Any:
+    def step(iteration: Tensor, goes: Tensor, *values: Tensor) -> Any:
         values_after = [call.tensor(value) for value in call.graph(body, iteration, goes, *values)]
         return (iteration + 1, shapes.reshape(values_after[0], ()), *values_after[1:])
 
@@ -132,8 +132,8 @@ def scan_(
     *operands: Tensor,
     body: Graph,
     num_scan_inputs: int,
-    scan_input_axes: Any = None,
-    scan_input_directions: Any = None,
+    scan_input_axes: Sequence[int] | None = None,
+    scan_input_directions: Sequence[int] | None = None,
     scan_output_axes: Sequence[Any] | None = None,
     scan_output_directions: Sequence[Any] | None = None,
 ) -> tuple[Tensor, ...]:
@@ -168,7 +168,7 @@ def scan_(
 
 @operator("Scan", since=8, until=8, raw=(0,))
 def scan_of_batches(
-    call: Call, lengths: object, *operands: Any, body: Graph, num_scan_inputs: int, directions: object = None
+    call: Call, lengths: object, *operands: Tensor, body: Graph, num_scan_inputs: int, directions: object = None
 ) -> Any:
     """With an axis of examples ahead of all operands."""
     if lengths is not None:

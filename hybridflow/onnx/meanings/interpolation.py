@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from hybridflow.array import elementwise as ew, reductions, shapes
@@ -95,7 +96,7 @@ def sampled(x: Tensor, places: list[Tensor], mode: str, padding: str, align: int
 def grid_sample(
     call: Call,
     x: ChannelsLast | Tensor,
-    grid: Any,
+    grid: Tensor | ChannelsLast,
     *,
     align_corners: int = 0,
     mode: str = "linear",
@@ -117,8 +118,8 @@ def grid_sample(
 def roi_align(
     call: Call,
     x: ChannelsLast | Tensor,
-    rois: Any,
-    batches: Any,
+    rois: Tensor | ChannelsLast,
+    batches: Tensor | ChannelsLast,
     *,
     coordinate_transformation_mode: str | None = None,
     mode: str = "avg",
@@ -189,16 +190,16 @@ def deform_conv(
     call: Call,
     x: ChannelsLast | Tensor,
     w: Tensor,
-    offset: Any,
+    offset: Tensor | ChannelsLast,
     bias: Tensor | None = None,
     mask: object = None,
     *,
-    dilations: Any = None,
+    dilations: Sequence[int] | None = None,
     group: int = 1,
     kernel_shape: object = None,
     offset_group: int = 1,
-    pads: Any = None,
-    strides: Any = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
 ) -> ChannelsLast:
     """A convolution whose windows take elements off their places, by tensors that say how far."""
     if w.ndim != 4:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -61,7 +60,7 @@ def dynamic_quantize_lstm(
     call: Call,
     x: Tensor,
     w: Tensor,
-    r: Any,
+    r: Tensor,
     b: Tensor | None,
     lengths: Tensor | None,
     h: Tensor | None,

@@ -204,7 +204,7 @@ def convolution_of_bytes(
     call: Call,
     x: Any,
     w: Any,
-    zero_x: Any,
+    zero_x: object,
     zero_w: object,
     auto_pad: str,
     dilations: Any,

@@ -32,14 +32,20 @@ def uniform(call: Call, *, shape: Any, dtype: int = 1, high: float = 1.0, low: f
 
 @operator("RandomUniformLike")
 def uniform_like(
-    call: Call, x: Tensor, *, dtype: int | None = None, high: float = 1.0, low: float = 0.0, seed: Any = None
+    call: Call, x: Tensor, *, dtype: int | None = None, high: float = 1.0, low: float = 0.0, seed: float | None = None
 ) -> Tensor:
     return _uniform(seed, x.shape, low, high, x.dtype if dtype is None else dtype_of(dtype))
 
 
 @operator("RandomNormal")
 def normal(
-    call: Call, *, shape: Any, dtype: int = 1, mean: float = 0.0, scale: float = 1.0, seed: Any = None
+    call: Call,
+    *,
+    shape: Any,
+    dtype: int = 1,
+    mean: float = 0.0,
+    scale: float = 1.0,
+    seed: float | None = None,
 ) -> Tensor:
     call.check_size(shape)
     return _normal(seed, tuple(shape), mean, scale, dtype_of(dtype))
@@ -47,12 +53,12 @@ def normal(
 
 @operator("RandomNormalLike")
 def normal_like(
-    call: Call, x: Tensor, *, dtype: int | None = None, mean: float = 0.0, scale: float = 1.0, seed: Any = None
+    call: Call, x: Tensor, *, dtype: int | None = None, mean: float = 0.0, scale: float = 1.0, seed: float | None = None
 ) -> Tensor:
     return _normal(seed, x.shape, mean, scale, x.dtype if dtype is None else dtype_of(dtype))
 
 
-def dropped(call: Call, x: Tensor, ratio: object, seed: Any) -> Any:
+def dropped(call: Call, x: Tensor, ratio: object, seed: float | None) -> Any:
     """Dropout while a model is trained."""
     rate = 0.5 if ratio is None else float(call.numbers(ratio).reshape(()))
     if rate == 0:

@@ -11,6 +11,7 @@ from hybridflow.array.creation import arange, zeros
 from hybridflow.array.indexing import take_along_axis
 from hybridflow.array.linalg import matmul
 from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ir.extents import Dim
 from hybridflow.control.scan import scan
 from hybridflow.core.tensor import Tensor
 from hybridflow.core.type_aliases import ArrayLike, DTypeLike
@@ -38,7 +39,12 @@ _ACTIVATIONS: dict[str, tuple[Callable[[Any, float, float], Any], float, float]]
 
 
 def _activations(
-    call: Call, names: Any, alphas: Any, betas: Any, usual: list[str], directions: int
+    call: Call,
+    names: Any,
+    alphas: Any,
+    betas: Any,
+    usual: list[str],
+    directions: int,
 ) -> list[list[Function]]:
     """The functions of each direction."""
     names = names or usual * directions
@@ -81,7 +87,7 @@ class Sequences:
     def directions(self) -> int:
         return len(self.reversed)
 
-    def start(self, state: Tensor | None, k: int, units: Any, dtype: DTypeLike) -> Tensor:
+    def start(self, state: Tensor | None, k: int, units: int | Dim, dtype: DTypeLike) -> Tensor:
         if state is None:
             return zeros((self.count, units), dtype=dtype)
         return state[:, k] if self.layout else state[k]
@@ -108,7 +114,7 @@ class Sequences:
             inside = ew.less(shapes.reshape(arange(self.steps), (self.steps, 1)), shapes.reshape(self.lengths, (1, -1)))
             inside = shapes.expand_dims(inside, axis=2)
 
-            def masked(state: Any, row: Any) -> Any:
+            def masked(state: Tensor, row: Tensor) -> Any:
                 values, valid = row
                 return tuple(ew.where(valid, new, old) for new, old in zip(step(state, values), state))
 
@@ -149,7 +155,7 @@ def _plus(product: Function, bias: Tensor | None) -> Function:
     return product if bias is None else lambda rows: product(rows) + bias
 
 
-def _gates(rows: Tensor, units: Any, count: int) -> list[Tensor]:
+def _gates(rows: Tensor, units: int | Dim, count: int) -> list[Tensor]:
     """The parts of rows that belong to each gate."""
     return [rows[:, j * units : (j + 1) * units] for j in range(count)]
 
@@ -198,11 +204,11 @@ def lstm_of(
         peep = None if p is None else [p[k, j * units : (j + 1) * units] for j in range(3)]
 
         def step(
-            state: Any,
+            state: Tensor,
             row: Any,
             of_hidden: Any = of_hidden,
             f: Callable[..., Any] = f,
-            g: Any = g,
+            g: Callable[..., Any] = g,
             last: Any = last,
             peep: Any = peep,
         ) -> Any:
@@ -227,7 +233,7 @@ def lstm(
     call: Call,
     x: Tensor,
     w: Tensor,
-    r: Any,
+    r: Tensor,
     b: Tensor | None = None,
     lengths: Tensor | None = None,
     h: Tensor | None = None,
@@ -256,17 +262,17 @@ def _product(weight: Tensor) -> Function:
 def gru(
     call: Call,
     x: Tensor,
-    w: Any,
-    r: Any,
+    w: Tensor,
+    r: Tensor,
     b: Tensor | None = None,
     lengths: Tensor | None = None,
     h: Tensor | None = None,
     *,
     hidden_size: int | None = None,
     direction: str = "forward",
-    activations: Any = None,
-    activation_alpha: Any = None,
-    activation_beta: Any = None,
+    activations: Sequence[str] | None = None,
+    activation_alpha: Sequence[float] | None = None,
+    activation_beta: Sequence[float] | None = None,
     clip: float | None = None,
     layout: int = 0,
     linear_before_reset: int = 0,
@@ -283,7 +289,14 @@ def gru(
         wb = None if b is None else b[k, : 3 * units]
         rb = None if b is None else b[k, 3 * units :]
 
-        def step(state: Any, row: Any, recurrent: Any = recurrent, rb: Any = rb, f: Any = f, g: Any = g) -> Any:
+        def step(
+            state: Any,
+            row: Any,
+            recurrent: Any = recurrent,
+            rb: Any = rb,
+            f: Any = f,
+            g: Any = g,
+        ) -> Any:
             (hidden,) = state
             gates = 3 if linear_before_reset else 2  # that are made of the hidden state as it is
             some = None if rb is None else rb[: gates * units]
@@ -307,7 +320,7 @@ def rnn(
     call: Call,
     x: Tensor,
     w: Tensor,
-    r: Any,
+    r: Tensor,
     b: Tensor | None = None,
     lengths: Tensor | None = None,
     h: Tensor | None = None,
@@ -330,7 +343,7 @@ def rnn(
         weight, recurrent = _weight(call, w, k), _weight(call, r, k)
         bias = None if b is None else b[k, :units] + b[k, units:]
 
-        def step(state: Any, row: Any, recurrent: ArrayLike = recurrent, f: Callable[..., object] = f) -> Any:
+        def step(state: Tensor, row: Tensor, recurrent: ArrayLike = recurrent, f: Callable[..., object] = f) -> Any:
             return (f(row + matmul(state[0], recurrent)),)
 
         inputs = _plus(_product(weight), bias)

@@ -46,11 +46,11 @@ def _extreme(function: Callable[..., Tensor], sign: int) -> Fold:
     return fold
 
 
-def _l2(x: Tensor, axes: Any, keep: bool) -> Tensor:
+def _l2(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
     return ew.sqrt(_sum(x * x, axes, keep))
 
 
-def _log_sum_exp(x: Tensor, axes: Any, keep: bool) -> Tensor:
+def _log_sum_exp(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
     if _is_empty(x, axes):
         return ew.log(_sum(x, axes, keep))
     return reductions.logsumexp(x, axis=axes, keepdims=keep)
@@ -76,7 +76,7 @@ def _mean(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
     return ew.astype(reductions.mean(ew.astype(x, dtypes.float64), axis=axes, keepdims=keep), x.dtype)
 
 
-def folded(call: Call, fold: Fold, x: Any, axes: list[int] | None, keepdims: int, noop: int) -> Any:
+def folded(call: Call, fold: Fold, x: Tensor | ChannelsLast, axes: list[int] | None, keepdims: int, noop: int) -> Any:
     if (not axes and noop and axes is not None) or (axes is None and noop):
         return (
             fold(call.tensor(x), (), True)
@@ -104,7 +104,7 @@ def _enter(name: str, fold: Fold, since: int) -> None:
     ) -> Tensor:
         return folded(call, fold, x, None if axes is None else call.extents(axes), keepdims, noop_with_empty_axes)
 
-    def by_attribute(call: Call, x: Tensor, *, axes: Any = None, keepdims: int = 1) -> Tensor:
+    def by_attribute(call: Call, x: Tensor, *, axes: list[int] | None = None, keepdims: int = 1) -> Tensor:
         return folded(call, fold, x, axes, keepdims, 0)
 
     operator(name, since=since, raw=(1,), keeps_layout=True)(by_operand)
@@ -115,7 +115,7 @@ for _name, _fold in _FOLDS.items():
     _enter(_name, _fold, 13 if _name == "ReduceSum" else 18)
 
 
-def _place(call: Call, which: Any, x: Tensor, axis: int, keepdims: int, last: int) -> Tensor:
+def _place(call: Call, which: Callable[..., Any], x: Tensor, axis: int, keepdims: int, last: int) -> Tensor:
     axis = axis_of(call, axis, x.ndim)
     if last:
         position = x.shape[axis] - 1 - which(shapes.flip(x, axis=axis), axis=axis, keepdims=bool(keepdims))
@@ -134,7 +134,9 @@ def arg_min(call: Call, x: Tensor, *, axis: int = 0, keepdims: int = 1, select_l
     return _place(call, reductions.argmin, x, axis, keepdims, select_last_index)
 
 
-def _cumulative(call: Call, how: Any, x: Tensor, axis: Any, exclusive: int, reverse: int, start: Any) -> Tensor:
+def _cumulative(
+    call: Call, how: Callable[..., Any], x: Tensor, axis: object, exclusive: int, reverse: int, start: float
+) -> Tensor:
     place = axis_of(call, int(call.extents(axis)[0]), x.ndim)
     if reverse:
         x = shapes.flip(x, axis=place)
@@ -146,7 +148,7 @@ def _cumulative(call: Call, how: Any, x: Tensor, axis: Any, exclusive: int, reve
 
 
 @operator("CumSum", since=11, raw=(1,))
-def cumulative_sum(call: Call, x: Tensor, axis: Any, *, exclusive: int = 0, reverse: int = 0) -> Tensor:
+def cumulative_sum(call: Call, x: Tensor, axis: object, *, exclusive: int = 0, reverse: int = 0) -> Tensor:
     return _cumulative(call, reductions.cumulative_sum, x, axis, exclusive, reverse, 0)
 
 

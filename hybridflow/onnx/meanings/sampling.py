@@ -66,7 +66,9 @@ class Sampler:
         self.mode, self.coordinates, self.nearest = mode, coordinates, nearest
         self.cubic, self.antialias, self.outside = cubic, antialias, outside
 
-    def taps(self, count: int, extent: int, scale: float, window: Any) -> tuple[np.ndarray, np.ndarray | None, Any]:
+    def taps(
+        self, count: int, extent: int, scale: float, window: tuple[float, float]
+    ) -> tuple[np.ndarray, np.ndarray | None, Any]:
         """For each new element the places of old ones and their weights, and which new ones lie outside."""
         x = _sources(count, extent, scale, self.coordinates, window)
         out = None
@@ -103,7 +105,13 @@ class Sampler:
 
 
 def _resampled(
-    x: Tensor, axis: int, count: SupportsIndex, scale: float | None, sampler: Sampler, window: Any, fill: float
+    x: Tensor,
+    axis: int,
+    count: SupportsIndex,
+    scale: float | None,
+    sampler: Sampler,
+    window: Any,
+    fill: float,
 ) -> Tensor:
     extent: Any = x.shape[axis]
     repeats = None if scale is None else sampler.repeats(scale)
@@ -167,7 +175,7 @@ def resized(
     return ChannelsLast(tensor) if last else tensor
 
 
-def _scaled(extent: Any, scale: float) -> Any:
+def _scaled(extent: int | Dim, scale: float) -> Any:
     if isinstance(extent, Dim):
         return extent * int(scale) if scale == int(scale) else math.floor(numbers.index(extent) * scale)
     return math.floor(extent * scale)
@@ -183,7 +191,7 @@ def _floats(call: Call, value: object) -> list[float] | None:
 @operator("Resize", since=11, raw=(1, 2, 3), keeps_layout=True)
 def resize(
     call: Call,
-    x: Any,
+    x: Tensor | ChannelsLast,
     roi: object = None,
     scales: object = None,
     sizes: object = None,
@@ -221,12 +229,12 @@ def resize(
 
 @operator("Upsample", since=9, until=9, raw=(1,), keeps_layout=True)
 @operator("Resize", since=10, until=10, raw=(1,), keeps_layout=True)
-def resize_by_scales(call: Call, x: Tensor, scales: Any, *, mode: str = "nearest") -> Any:
+def resize_by_scales(call: Call, x: Tensor, scales: object, *, mode: str = "nearest") -> Any:
     sampler = Sampler(mode, "asymmetric", "floor", -0.75, 0, 0)
     return resized(call, x, _floats(call, scales), None, list(range(x.ndim)), sampler, None)
 
 
 @operator("Upsample", since=7, until=7, keeps_layout=True)
-def upsample_by_attribute(call: Call, x: Any, *, scales: Iterable[Any], mode: str = "nearest") -> Any:
+def upsample_by_attribute(call: Call, x: Tensor | ChannelsLast, *, scales: Iterable[Any], mode: str = "nearest") -> Any:
     sampler = Sampler(mode, "asymmetric", "floor", -0.75, 0, 0)
     return resized(call, x, [float(s) for s in scales], None, list(range(x.ndim)), sampler, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,7 +54,7 @@ def constant(
 
 
 @operator("Shape", keeps_layout=True)
-def shape(call: Call, x: Any, *, start: int = 0, end: int | None = None) -> np.ndarray:
+def shape(call: Call, x: Tensor | ChannelsLast, *, start: int = 0, end: int | None = None) -> np.ndarray:
     return extents(tuple(x.shape)[start:end])
 
 
@@ -116,7 +116,7 @@ def squeeze(call: Call, x: Tensor, axes: object = None) -> Tensor:
 
 
 @operator("Squeeze", until=11)
-def squeeze_by_attribute(call: Call, x: Tensor, *, axes: Any = None) -> Tensor:
+def squeeze_by_attribute(call: Call, x: Tensor, *, axes: list[int] | None = None) -> Tensor:
     return squeezed(call, x, axes)
 
 
@@ -135,7 +135,7 @@ def unsqueeze(call: Call, x: Tensor, axes: object) -> Tensor:
 
 
 @operator("Unsqueeze", until=11)
-def unsqueeze_by_attribute(call: Call, x: Tensor, *, axes: Any) -> Tensor:
+def unsqueeze_by_attribute(call: Call, x: Tensor, *, axes: list[int]) -> Tensor:
     return unsqueezed(call, x, axes)
 
 
@@ -188,12 +188,17 @@ def split(call: Call, x: object, sizes: object = None, *, axis: int = 0, num_out
 
 
 @operator("Split", since=2, until=11, keeps_layout=True)
-def split_by_attribute(call: Call, x: Tensor, *, axis: int = 0, split: Any = None) -> Any:
+def split_by_attribute(call: Call, x: Tensor, *, axis: int = 0, split: list[int] | None = None) -> Any:
     return parts_of(call, x, split, None, axis)
 
 
 def sliced(
-    call: Call, x: Tensor | ChannelsLast, starts: Any, ends: Any, axes: Any, steps: Any
+    call: Call,
+    x: Tensor | ChannelsLast,
+    starts: Any,
+    ends: Any,
+    axes: Any,
+    steps: Any,
 ) -> Tensor | ChannelsLast:
     axes = list(range(len(starts))) if axes is None else axes
     steps = [1] * len(starts) if steps is None else steps
@@ -215,7 +220,12 @@ def slice_(
 
 @operator("Slice", until=1, keeps_layout=True)
 def slice_by_attributes(
-    call: Call, x: ChannelsLast | Tensor, *, starts: Any, ends: Iterable[int | Dim], axes: Any = None
+    call: Call,
+    x: ChannelsLast | Tensor,
+    *,
+    starts: Sequence[int],
+    ends: Sequence[int],
+    axes: Sequence[int] | None = None,
 ) -> Any:
     return sliced(call, x, starts, ends, axes, None)
 
@@ -235,7 +245,7 @@ def tile(call: Call, x: Tensor, repeats: object) -> Tensor:
 
 
 @operator("ConstantOfShape", since=9, raw=(0,))
-def constant_of_shape(call: Call, shape: object, *, value: Any = None) -> Tensor:
+def constant_of_shape(call: Call, shape: object, *, value: np.ndarray | None = None) -> Tensor:
     wanted = call.extents(shape)
     call.check_size(wanted)
     value = np.zeros(1, np.float32) if value is None else value
@@ -311,7 +321,7 @@ def pad(
 
 
 @operator("Pad", since=2, until=2)
-def pad_by_attributes(call: Call, x: Tensor, *, pads: Any, mode: str = "constant", value: float = 0.0) -> Tensor:
+def pad_by_attributes(call: Call, x: Tensor, *, pads: list[int], mode: str = "constant", value: float = 0.0) -> Tensor:
     return padded(call, x, pads, list(range(x.ndim)), mode, np.array(value))
 
 
@@ -360,7 +370,14 @@ def reverse_sequence(call: Call, x: Tensor, lengths: Tensor, *, batch_axis: int 
 
 @operator("Col2Im", since=18, raw=(1, 2))
 def columns_to_image(
-    call: Call, x: Tensor, image: Any, block: Any, *, dilations: Any = None, pads: Any = None, strides: Any = None
+    call: Call,
+    x: Tensor,
+    image: object,
+    block: object,
+    *,
+    dilations: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
 ) -> Tensor:
     """The sum of blocks where they overlap."""
     sizes, blocks = call.extents(image), call.extents(block)
@@ -385,7 +402,9 @@ def columns_to_image(
     return total[(slice(None), slice(None), *cuts)]
 
 
-def _spread(x: Tensor, places: Any, step: Any, whole: Any, start: Any) -> Tensor:
+def _spread(
+    x: Tensor, places: Sequence[Any], step: Sequence[Any], whole: Sequence[Any], start: Sequence[Any]
+) -> Tensor:
     """Elements put ``step`` apart, from ``start`` on, into zeros."""
     from hybridflow.eager.dispatch import builder
 

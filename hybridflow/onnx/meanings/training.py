@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from hybridflow.array import elementwise as ew
 from hybridflow.core.tensor import Tensor
@@ -30,7 +29,7 @@ def adagrad(
 ) -> tuple[Tensor, ...]:
     rate = ew.divide(rate, ew.astype(update_count, rate.dtype) * decay_factor + 1.0)
 
-    def step(x: Tensor, gradient: Any, square: Any) -> tuple[Tensor, ...]:
+    def step(x: Tensor, gradient: Tensor, square: Tensor) -> tuple[Tensor, ...]:
         gradient = x * norm_coefficient + gradient
         square = square + gradient * gradient
         return x - ew.divide(rate * gradient, ew.sqrt(square) + epsilon), square
@@ -54,7 +53,7 @@ def adam(
     corrected = ew.divide(rate * ew.sqrt(1.0 - ew.pow(beta, count)), 1.0 - ew.pow(alpha, count))
     rate = ew.where(ew.greater(update_count, 0), corrected, rate)
 
-    def step(x: Tensor, gradient: Any, mean: Tensor, square: Any) -> tuple[Tensor, ...]:
+    def step(x: Tensor, gradient: Tensor, mean: Tensor, square: Tensor) -> tuple[Tensor, ...]:
         gradient = x * norm_coefficient + gradient
         mean = mean * alpha + gradient * (1 - alpha)
         square = square * beta + gradient * gradient * (1 - beta)
@@ -77,7 +76,7 @@ def momentum(
 ) -> tuple[Tensor, ...]:
     share = ew.where(ew.greater(update_count, 0), beta, 1.0)
 
-    def step(x: Tensor, gradient: Any, velocity: Any) -> tuple[Tensor, ...]:
+    def step(x: Tensor, gradient: Tensor, velocity: Tensor) -> tuple[Tensor, ...]:
         gradient = x * norm_coefficient + gradient
         velocity = velocity * alpha + ew.astype(share, x.dtype) * gradient
         ahead = gradient + velocity * alpha if mode == "nesterov" else velocity

@@ -30,7 +30,14 @@ def laid(call: Call, x: Tensor | ChannelsLast) -> Tensor:
     return x.tensor if isinstance(x, ChannelsLast) else call.run.last(x, x.ndim)
 
 
-def pairs_of(auto_pad: str, pads: Any, extents: Any, size: Any, step: Any, dilation: Any) -> list[tuple[Any, Any]]:
+def pairs_of(
+    auto_pad: str,
+    pads: Sequence[int] | None,
+    extents: Sequence[Any],
+    size: Sequence[int],
+    step: Sequence[int],
+    dilation: Sequence[int],
+) -> list[tuple[Any, Any]]:
     """Padding before and behind each axis of a window."""
     count = len(size)
     if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
@@ -59,11 +66,11 @@ def conv(
     bias: Tensor | None = None,
     *,
     auto_pad: str = "NOTSET",
-    dilations: Any = None,
+    dilations: Sequence[int] | None = None,
     group: int = 1,
     kernel_shape: object = None,
-    pads: Any = None,
-    strides: Any = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
 ) -> ChannelsLast:
     count = w.ndim - 2
     step, dilation = strides or [1] * count, dilations or [1] * count
@@ -83,13 +90,13 @@ def conv_transpose(
     bias: Tensor | None = None,
     *,
     auto_pad: str = "NOTSET",
-    dilations: Any = None,
+    dilations: Sequence[int] | None = None,
     group: int = 1,
     kernel_shape: object = None,
-    output_padding: Any = None,
-    output_shape: Any = None,
-    pads: Any = None,
-    strides: Any = None,
+    output_padding: Sequence[int] | None = None,
+    output_shape: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
 ) -> ChannelsLast:
     count = w.ndim - 2
     step, dilation = strides or [1] * count, dilations or [1] * count
@@ -157,7 +164,14 @@ class Pooling(NamedTuple):
 
 
 def pool_geometry(
-    call: Call, x: Tensor, auto_pad: str, pads: Any, size: Any, step: Any, dilation: Any, ceil_mode: int
+    call: Call,
+    x: Tensor,
+    auto_pad: str,
+    pads: Any,
+    size: Any,
+    step: Any,
+    dilation: Any,
+    ceil_mode: int,
 ) -> Pooling:
     """The padding of each axis, with what ``ceil_mode`` adds behind.
 
@@ -197,15 +211,15 @@ def _lowest(dtype: np.dtype[Any]) -> Any:
 @operator("MaxPool", keeps_layout=True)
 def max_pool(
     call: Call,
-    x: Any,
+    x: Tensor | ChannelsLast,
     *,
-    kernel_shape: Any,
+    kernel_shape: Sequence[int],
     auto_pad: str = "NOTSET",
     ceil_mode: int = 0,
-    dilations: Any = None,
-    pads: Any = None,
+    dilations: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
     storage_order: int = 0,
-    strides: Any = None,
+    strides: Sequence[int] | None = None,
 ) -> Any:
     count = len(kernel_shape)
     step, dilation = strides or [1] * count, dilations or [1] * count
@@ -224,7 +238,12 @@ def max_pool(
 
 
 def _with_places(
-    x: Tensor, size: Any, step: Any, dilation: Any, pairs: Any, storage_order: int
+    x: Tensor,
+    size: Sequence[int],
+    step: Sequence[int],
+    dilation: Sequence[int],
+    pairs: Sequence[tuple[Any, Any]],
+    storage_order: int,
 ) -> tuple[Tensor, Tensor]:
     """The largest elements, and where they lie in all of the images: the first of equal ones."""
     n, *extents, channels = x.shape
@@ -264,9 +283,9 @@ def average_pool(
     auto_pad: str = "NOTSET",
     ceil_mode: int = 0,
     count_include_pad: int = 0,
-    dilations: Any = None,
-    pads: Any = None,
-    strides: Any = None,
+    dilations: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
 ) -> ChannelsLast:
     count = len(kernel_shape)
     step, dilation = strides or [1] * count, dilations or [1] * count
@@ -296,15 +315,15 @@ def average_pool(
 @operator("LpPool", since=2, keeps_layout=True)
 def lp_pool(
     call: Call,
-    x: Any,
+    x: Tensor | ChannelsLast,
     *,
-    kernel_shape: Any,
+    kernel_shape: Sequence[int],
     auto_pad: str = "NOTSET",
     ceil_mode: int = 0,
-    dilations: Any = None,
+    dilations: Sequence[int] | None = None,
     p: int = 2,
-    pads: Any = None,
-    strides: Any = None,
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
 ) -> ChannelsLast:
     count = len(kernel_shape)
     step, dilation = strides or [1] * count, dilations or [1] * count
@@ -347,9 +366,9 @@ def max_unpool(
     places: Tensor,
     wanted: Any = None,
     *,
-    kernel_shape: Any,
-    pads: Any = None,
-    strides: Any = None,
+    kernel_shape: Sequence[int],
+    pads: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
 ) -> Tensor:
     """Largest elements put back to where they came from; zeros elsewhere."""
     from hybridflow.array.scattering import set_at

@@ -49,7 +49,7 @@ def densenet_preprocess_input(
     "keras.applications.efficientnet.preprocess_input",
     "keras.applications.convnext.preprocess_input",
 )
-def unchanged_input(x: Any, data_format: Any = None, name: str | None = None) -> Any:
+def unchanged_input(x: Any, data_format: object = None, name: str | None = None) -> Any:
     """The pictures themselves: these networks scale them."""
     return x
 

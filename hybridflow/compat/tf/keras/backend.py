@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import hybridflow as hf
@@ -10,13 +10,20 @@ from hybridflow.compat.adapters import arrays, control, draws, models, values
 from hybridflow.compat.export import Operand, TensorLike, tf_export
 from hybridflow.compat.tf import math as maths, nn as network
 from hybridflow.compiler.ir import dtypes
+from hybridflow.core.type_aliases import PerAxis
 
 if TYPE_CHECKING:
     from hybridflow.core.type_aliases import ArrayLike, AxisLike, DTypeLike
 
 
 @tf_export("keras.backend.arange", "keras.ops.arange")
-def arange(start: Any, stop: Any = None, step: ArrayLike = 1, dtype: Any = None, name: str | None = None) -> Any:
+def arange(
+    start: Any,
+    stop: Any = None,
+    step: ArrayLike = 1,
+    dtype: DTypeLike | None = None,
+    name: str | None = None,
+) -> Any:
     """``tf.range``: int32 for Python's ints. In a traced function bounds may be tensors, for a ``for`` statement."""
     return arrays.range(start=start, limit=stop, delta=step, dtype=dtype)
 
@@ -28,7 +35,7 @@ def argmin(x: Operand, axis: Any = -1, name: str | None = None) -> Any:
 
 
 @tf_export("keras.backend.bias_add")
-def bias_add(x: TensorLike, bias: Any, data_format: str | None = None, name: str | None = None) -> Any:
+def bias_add(x: TensorLike, bias: TensorLike, data_format: str | None = None, name: str | None = None) -> Any:
     """``tf.nn.bias_add``."""
     return network.bias_add(value=x, bias=bias, data_format=data_format)
 
@@ -50,37 +57,37 @@ def sparse_categorical_crossentropy(
 
 
 @tf_export("keras.backend.cumprod")
-def cumprod(x: Any, axis: Any = 0, name: str | None = None) -> Any:
+def cumprod(x: ArrayLike, axis: Any = 0, name: str | None = None) -> Any:
     """``tf.math.cumprod``."""
     return maths.cumprod(x=x, axis=axis)
 
 
 @tf_export("keras.backend.cumsum")
-def cumsum(x: Any, axis: Any = 0, name: str | None = None) -> Any:
+def cumsum(x: ArrayLike, axis: Any = 0, name: str | None = None) -> Any:
     """``tf.cumsum``."""
     return maths.cumsum(x=x, axis=axis)
 
 
 @tf_export("keras.backend.dropout")
-def dropout(x: Any, level: float, noise_shape: Any = None, seed: Any = None, name: str | None = None) -> Any:
+def dropout(x: ArrayLike, level: float, noise_shape: Any = None, seed: Any = None, name: str | None = None) -> Any:
     """``tf.nn.dropout``: drops whenever it is called."""
     return network.dropout(x=x, rate=level, noise_shape=noise_shape, seed=seed)
 
 
 @tf_export("keras.backend.eye")
-def eye(size: int, dtype: Any = dtypes.float32, name: str | None = None) -> Any:
+def eye(size: int, dtype: DTypeLike = dtypes.float32, name: str | None = None) -> Any:
     """``tf.eye``."""
     return arrays.eye(num_rows=size, dtype=dtype)
 
 
 @tf_export("keras.backend.foldl")
-def foldl(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None, name: str | None = None) -> Any:
+def foldl(fn: Callable[[Any, Any], Any], elems: object, initializer: object = None, name: str | None = None) -> Any:
     """``tf.foldl``."""
     return control.foldl(fn=fn, elems=elems, initializer=initializer)
 
 
 @tf_export("keras.backend.foldr")
-def foldr(fn: Callable[[Any, Any], Any], elems: Any, initializer: Any = None, name: str | None = None) -> Any:
+def foldr(fn: Callable[[Any, Any], Any], elems: object, initializer: object = None, name: str | None = None) -> Any:
     """``tf.foldr``."""
     return control.foldr(fn=fn, elems=elems, initializer=initializer)
 
@@ -92,7 +99,7 @@ def gather(reference: ArrayLike, indices: TensorLike, name: str | None = None) -
 
 
 @tf_export("keras.backend.in_top_k")
-def in_top_k(predictions: Any, targets: Any, k: int, name: str | None = None) -> Any:
+def in_top_k(predictions: TensorLike, targets: TensorLike, k: int, name: str | None = None) -> Any:
     """``tf.math.in_top_k``: whether fewer than ``k`` predictions are above the target's."""
     return maths.in_top_k(predictions=predictions, targets=targets, k=k)
 
@@ -104,7 +111,7 @@ def l2_normalize(x: TensorLike, axis: object = None, name: str | None = None) ->
 
 
 @tf_export("keras.backend.map_fn")
-def map_fn(fn: Callable[[Any], Any], elems: Any, name: str | None = None) -> Any:
+def map_fn(fn: Callable[[Any], Any], elems: object, name: str | None = None) -> Any:
     """``tf.map_fn``; the dtype of what the function returns is checked where one is given."""
     return control.map_fn(fn=fn, elems=elems)
 
@@ -150,7 +157,7 @@ def random_uniform(
 @tf_export("keras.backend.truncated_normal")
 def truncated_normal(
     shape: object,
-    mean: Any = 0.0,
+    mean: ArrayLike = 0.0,
     stddev: TensorLike = 1.0,
     dtype: DTypeLike = dtypes.float32,
     seed: object = None,
@@ -161,14 +168,14 @@ def truncated_normal(
 
 
 @tf_export("keras.backend.tile")
-def tile(x: Any, n: object, name: str | None = None) -> Any:
+def tile(x: TensorLike, n: object, name: str | None = None) -> Any:
     """``tf.tile``."""
     return arrays.tile(input=x, multiples=n)
 
 
 @tf_export("keras.backend.conv2d")
 def conv2d(
-    x: Any,
+    x: TensorLike,
     kernel: object,
     strides: object = 1,
     padding: object = "VALID",
@@ -182,9 +189,9 @@ def conv2d(
 @tf_export("keras.backend.conv1d")
 def conv1d(
     x: TensorLike,
-    kernel: Any,
-    strides: Any = 1,
-    padding: Any = "VALID",
+    kernel: TensorLike,
+    strides: PerAxis = 1,
+    padding: str | Sequence[Sequence[SupportsIndex]] = "VALID",
     data_format: str | None = None,
     name: str | None = None,
 ) -> Any:
@@ -207,7 +214,7 @@ def concatenate(tensors: Any, axis: Any = -1, name: str | None = None) -> Any:
 
 
 @tf_export("keras.backend.constant")
-def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Any:
+def constant(value: ArrayLike, dtype: object = None, shape: TensorLike | None = None, name: str | None = None) -> Any:
     """``tf.constant``: Python's ints become int32, or int64 where they do not fit, and NumPy's values keep their
     dtype."""
     return values.constant(value=value, dtype=dtype, shape=shape)
@@ -227,19 +234,19 @@ def expand_dims(x: Operand, axis: AxisLike = -1, name: str | None = None) -> Any
 
 
 @tf_export("keras.backend.max", "keras.ops.amax", "keras.ops.max")
-def max(x: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+def max(x: TensorLike, axis: AxisLike = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.reduce_max``: of no elements it is the least value of the dtype."""
     return maths.reduce_max(input_tensor=x, axis=axis, keepdims=keepdims)
 
 
 @tf_export("keras.backend.min", "keras.ops.amin", "keras.ops.min")
-def min(x: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+def min(x: TensorLike, axis: AxisLike = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.reduce_min``: of no elements it is the greatest value of the dtype."""
     return maths.reduce_min(input_tensor=x, axis=axis, keepdims=keepdims)
 
 
 @tf_export("keras.backend.one_hot")
-def one_hot(indices: Any, num_classes: SupportsIndex, name: str | None = None) -> Any:
+def one_hot(indices: TensorLike, num_classes: SupportsIndex, name: str | None = None) -> Any:
     """``tf.one_hot``."""
     return arrays.one_hot(indices=indices, depth=num_classes)
 
@@ -251,13 +258,13 @@ def pow(x: Operand, a: Operand, name: str | None = None) -> Any:
 
 
 @tf_export("keras.backend.reshape")
-def reshape(x: Any, shape: object, name: str | None = None) -> Any:
+def reshape(x: ArrayLike, shape: object, name: str | None = None) -> Any:
     """``tf.reshape``."""
     return arrays.reshape(tensor=x, shape=shape)
 
 
 @tf_export("keras.backend.shape")
-def shape(x: Any, name: str | None = None) -> Any:
+def shape(x: TensorLike, name: str | None = None) -> Any:
     """``tf.shape``: an int32 tensor; in a traced function the extents themselves."""
     return values.shape(input=x)
 
@@ -275,7 +282,7 @@ def stack(x: Any, axis: Any = 0, name: str | None = None) -> Any:
 
 
 @tf_export("keras.backend.std", "keras.ops.std")
-def std(x: TensorLike, axis: Any = None, keepdims: bool = False, name: str | None = None) -> Any:
+def std(x: TensorLike, axis: AxisLike = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.math.reduce_std``."""
     return maths.reduce_std(input_tensor=x, axis=axis, keepdims=keepdims)
 

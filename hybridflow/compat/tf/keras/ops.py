@@ -15,6 +15,8 @@ from hybridflow.compat.adapters.values import array_of, axes, count_up_to, opera
 from hybridflow.compat.export import Operand, TensorLike, export, tf_export
 from hybridflow.compat.tf import image as pictures, linalg as linear, math as maths, nn as network
 from hybridflow.compiler.ir import dtypes
+from hybridflow.core.tensor import Tensor
+from hybridflow.core.type_aliases import PerAxis, ShapeLike
 from hybridflow.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -22,20 +24,20 @@ if TYPE_CHECKING:
 
 
 @tf_export("keras.ops.shape")
-def shape(x: Any) -> tuple[Any, ...]:
+def shape(x: TensorLike) -> tuple[Any, ...]:
     """``keras.ops.shape``: a tuple; extents that are not numbers yet stay extents."""
     return tuple(operand(x).shape)
 
 
 @tf_export("keras.ops.take")
-def take(x: Any, indices: Any, axis: int | None = None) -> Any:
+def take(x: ArrayLike, indices: TensorLike, axis: int | None = None) -> Any:
     """``keras.ops.take``: of all elements without an axis."""
     value, places = operand(x), operand(indices)
     return hf.take(hf.reshape(value, (-1,)) if axis is None else value, places, axis=axis or 0)
 
 
 @tf_export("keras.ops.split")
-def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+def split(x: TensorLike, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """``keras.ops.split``: equal parts, or those between positions."""
     value = operand(x)
     if isinstance(indices_or_sections, int):
@@ -62,7 +64,9 @@ def swapaxes(x: TensorLike, axis1: int, axis2: int) -> Any:
 
 
 @tf_export("keras.ops.segment_sum")
-def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False) -> Any:
+def segment_sum(
+    data: TensorLike, segment_ids: TensorLike, num_segments: int | None = None, sorted: bool = False
+) -> Any:
     """``keras.ops.segment_sum``."""
     if num_segments is None:
         return maths.segment_sum(data, segment_ids)
@@ -151,7 +155,7 @@ def conv(
     return network.convolution(inputs, kernel, strides, padding.upper(), layout, dilation_rate)
 
 
-def _layout(inputs: Any, data_format: str | None) -> str:
+def _layout(inputs: Tensor, data_format: str | None) -> str:
     """What ``tf.nn`` calls it.  Raises ArgumentError for an unknown one."""
     places = {1: "W", 2: "HW", 3: "DHW"}.get(inputs.ndim - 2)
     if places is None or data_format not in (None, "channels_last", "channels_first"):
@@ -159,7 +163,9 @@ def _layout(inputs: Any, data_format: str | None) -> str:
     return f"NC{places}" if data_format == "channels_first" else f"N{places}C"
 
 
-def _pool(kind: str, inputs: TensorLike, pool_size: Any, strides: Any, padding: str, data_format: str | None) -> Any:
+def _pool(
+    kind: str, inputs: TensorLike, pool_size: TensorLike, strides: Any, padding: str, data_format: str | None
+) -> Any:
     x, step = operand(inputs), pool_size if strides is None else strides
     return network.pool(x, pool_size, kind, step, padding.upper(), _layout(x, data_format))
 
@@ -241,7 +247,7 @@ def fmin(x1: TensorLike, x2: TensorLike) -> Any:
 
 
 @tf_export("keras.ops.get_item")
-def get_item(x: Any, key: Any) -> Any:
+def get_item(x: TensorLike, key: object) -> Any:
     """``keras.ops.get_item``."""
     return operand(x)[key]
 
@@ -336,7 +342,12 @@ def rot90(array: TensorLike, k: int = 1, axes: Sequence[Any] = (0, 1)) -> Any:
 
 @tf_export("keras.ops.scan")
 def scan(
-    f: Callable[..., Any], init: Any, xs: Any = None, length: int | None = None, reverse: bool = False, unroll: int = 1
+    f: Callable[..., Any],
+    init: object,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int = 1,
 ) -> tuple[Any, Any]:
     """``keras.ops.scan``: ``f(carry, x)`` returns the next carry and what is stacked."""
     steps = hf.arange(int(length or 0)) if xs is None else hf.tree.map(operand, xs)
@@ -376,7 +387,7 @@ def select(condlist: Any, choicelist: Any, default: ArrayLike = 0) -> Any:
 
 
 @tf_export("keras.ops.slice_update")
-def slice_update(inputs: Any, start_indices: Iterable[Any], updates: Any) -> Any:
+def slice_update(inputs: TensorLike, start_indices: Iterable[Any], updates: TensorLike) -> Any:
     """``keras.ops.slice_update``."""
     x, new = operands([inputs, updates], [0, 1])
     result = hf.asarray(x).copy()
@@ -423,7 +434,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = dtypes.floa
 
 
 @tf_export("keras.ops.vectorize")
-def vectorize(pyfunc: Any, *, excluded: object = None, signature: object = None) -> Any:
+def vectorize(pyfunc: Callable[..., object], *, excluded: object = None, signature: object = None) -> Any:
     """``keras.ops.vectorize``, of functions of scalars."""
     if excluded or signature:
         raise ArgumentError("ops.vectorize", "there is no excluded or signature here; use tf.vectorized_map.")
@@ -463,7 +474,13 @@ def rms_normalization(x: TensorLike, scale: TensorLike = 1, axis: object = -1, e
 
 @tf_export("keras.ops.batch_normalization")
 def batch_normalization(
-    x: TensorLike, mean: Any, variance: Any, axis: int, offset: Any = None, scale: Any = None, epsilon: float = 1e-3
+    x: TensorLike,
+    mean: Any,
+    variance: Any,
+    axis: int,
+    offset: Any = None,
+    scale: Any = None,
+    epsilon: float = 1e-3,
 ) -> Any:
     """``keras.ops.batch_normalization``."""
     value = operand(x)
@@ -658,13 +675,13 @@ def argsort(x: Operand, axis: Any = -1, name: str | None = None) -> Any:
 
 
 @tf_export("keras.ops.array", "keras.ops.convert_to_tensor")
-def array(x: Any, dtype: Any = None, name: str | None = None) -> Any:
+def array(x: ArrayLike, dtype: Any = None, name: str | None = None) -> Any:
     """``tf.convert_to_tensor``."""
     return values.convert_to_tensor(value=x, dtype=dtype)
 
 
 @tf_export("keras.ops.broadcast_to")
-def broadcast_to(x: Any, shape: object, name: str | None = None) -> Any:
+def broadcast_to(x: TensorLike, shape: object, name: str | None = None) -> Any:
     """``tf.broadcast_to``."""
     return arrays.broadcast_to(input=x, shape=shape)
 
@@ -682,7 +699,12 @@ def concatenate(xs: Any, axis: Any = 0, name: str | None = None) -> Any:
 
 
 @tf_export("keras.ops.cond")
-def cond(pred: ArrayLike, true_fn: Any = None, false_fn: Any = None, name: str | None = None) -> Any:
+def cond(
+    pred: ArrayLike,
+    true_fn: Callable[..., object] | None = None,
+    false_fn: Callable[..., object] | None = None,
+    name: str | None = None,
+) -> Any:
     """``tf.cond``."""
     return control.cond(pred=pred, true_fn=true_fn, false_fn=false_fn)
 
@@ -736,7 +758,7 @@ def diagonal(x: Operand, name: str | None = None) -> Any:
 
 
 @tf_export("keras.ops.divide", "keras.ops.true_divide")
-def divide(x1: Any, x2: Any, name: str | None = None) -> Any:
+def divide(x1: ArrayLike, x2: ArrayLike, name: str | None = None) -> Any:
     """``tf.divide``: ints divide to float64, those of 8 and 16 bits to float32."""
     return maths.divide(x=x1, y=x2)
 
@@ -761,7 +783,7 @@ def expand_dims(x: Operand, axis: AxisLike = 0, name: str | None = None) -> Any:
 
 
 @tf_export("keras.ops.eye")
-def eye(N: int, M: int | None = None, dtype: Any = dtypes.float32, name: str | None = None) -> Any:
+def eye(N: int, M: int | None = None, dtype: DTypeLike = dtypes.float32, name: str | None = None) -> Any:
     """``tf.eye``."""
     return arrays.eye(num_rows=N, num_columns=M, dtype=dtype)
 
@@ -780,7 +802,7 @@ def floor_divide(x1: Operand, x2: Operand, name: str | None = None) -> Any:
 
 
 @tf_export("keras.ops.full")
-def full(shape: Any, fill_value: Any, dtype: Any = None, name: str | None = None) -> Any:
+def full(shape: ShapeLike, fill_value: TensorLike, dtype: DTypeLike | None = None, name: str | None = None) -> Any:
     """A tensor of ``shape`` that holds the scalar ``fill_value`` everywhere, in its own dtype unless one is given."""
     return hf.full(shape=shape, fill_value=fill_value, dtype=dtype)
 
@@ -811,7 +833,7 @@ def greater_equal(x1: Operand, x2: Operand, name: str | None = None) -> Any:
 
 
 @tf_export("keras.ops.identity")
-def identity(n: int, dtype: Any = dtypes.float32, name: str | None = None) -> Any:
+def identity(n: int, dtype: DTypeLike = dtypes.float32, name: str | None = None) -> Any:
     """``tf.eye``."""
     return arrays.eye(num_rows=n, dtype=dtype)
 
@@ -841,7 +863,7 @@ def less_equal(x1: Operand, x2: Operand, name: str | None = None) -> Any:
 
 
 @tf_export("keras.ops.linspace")
-def linspace(start: Any, stop: Any, num: int = 50, name: str | None = None) -> Any:
+def linspace(start: TensorLike, stop: TensorLike, num: int = 50, name: str | None = None) -> Any:
     """Evenly spaced values: ``num`` of them from ``start`` to ``stop``, which is the last one exactly when
     ``endpoint``."""
     return hf.linspace(start, stop, num=num)
@@ -890,7 +912,7 @@ def logsumexp(x: TensorLike, axis: object = None, keepdims: bool = False, name: 
 
 
 @tf_export("keras.ops.map")
-def map(f: Any, xs: Any, name: str | None = None) -> Any:
+def map(f: Callable[..., object], xs: Any, name: str | None = None) -> Any:
     """``tf.map_fn``; the dtype of what the function returns is checked where one is given."""
     return control.map_fn(fn=f, elems=xs)
 
@@ -921,7 +943,7 @@ def mod(x1: Operand, x2: Operand, name: str | None = None) -> Any:
 
 
 @tf_export("keras.ops.moments")
-def moments(x: TensorLike, axes: Any, keepdims: bool = False, name: str | None = None) -> Any:
+def moments(x: TensorLike, axes: PerAxis, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.nn.moments``: mean and variance."""
     return network.moments(x=x, axes=axes, keepdims=keepdims)
 
@@ -993,19 +1015,19 @@ def relu(x: Operand, name: str | None = None) -> Any:
 
 
 @tf_export("keras.ops.repeat")
-def repeat(x: TensorLike, repeats: Any, axis: Any = None, name: str | None = None) -> Any:
+def repeat(x: TensorLike, repeats: ArrayLike, axis: Any = None, name: str | None = None) -> Any:
     """``tf.repeat``."""
     return arrays.repeat(input=x, repeats=repeats, axis=axis)
 
 
 @tf_export("keras.ops.reshape")
-def reshape(x: Any, newshape: object, name: str | None = None) -> Any:
+def reshape(x: ArrayLike, newshape: object, name: str | None = None) -> Any:
     """``tf.reshape``."""
     return arrays.reshape(tensor=x, shape=newshape)
 
 
 @tf_export("keras.ops.roll")
-def roll(x: Operand, shift: ArrayLike, axis: Any = None, name: str | None = None) -> Any:
+def roll(x: Operand, shift: ArrayLike, axis: AxisLike = None, name: str | None = None) -> Any:
     """Roll: ``x`` shifted cyclically by ``shift`` places along ``axis``; None rolls the flattened tensor."""
     return hf.roll(x, shift, axis=axis)
 
@@ -1023,7 +1045,7 @@ def scatter_update(inputs: TensorLike, indices: TensorLike, updates: TensorLike,
 
 
 @tf_export("keras.ops.searchsorted")
-def searchsorted(sorted_sequence: Any, values: Any, side: str = "left", name: str | None = None) -> Any:
+def searchsorted(sorted_sequence: TensorLike, values: TensorLike, side: str = "left", name: str | None = None) -> Any:
     """``tf.searchsorted``."""
     return arrays.searchsorted(sorted_sequence=sorted_sequence, values=values, side=side)
 
@@ -1035,13 +1057,13 @@ def size(x: TensorLike, name: str | None = None) -> Any:
 
 
 @tf_export("keras.ops.slice")
-def slice(inputs: Any, start_indices: Any, shape: Any, name: str | None = None) -> Any:
+def slice(inputs: ArrayLike, start_indices: TensorLike, shape: TensorLike, name: str | None = None) -> Any:
     """``tf.slice``: a size of -1 is all that is left."""
     return arrays.slice_(input_=inputs, begin=start_indices, size=shape)
 
 
 @tf_export("keras.ops.sort")
-def sort(x: Any, axis: Any = -1, name: str | None = None) -> Any:
+def sort(x: ArrayLike, axis: Any = -1, name: str | None = None) -> Any:
     """``tf.sort``."""
     return arrays.sort(values=x, axis=axis)
 
@@ -1072,19 +1094,19 @@ def take_along_axis(x: Operand, indices: Operand, axis: Any = -1, name: str | No
 
 
 @tf_export("keras.ops.tensordot")
-def tensordot(x1: Any, x2: Any, axes: object = 2, name: str | None = None) -> Any:
+def tensordot(x1: TensorLike, x2: TensorLike, axes: object = 2, name: str | None = None) -> Any:
     """``tf.tensordot``."""
     return linear.tensordot(a=x1, b=x2, axes=axes)
 
 
 @tf_export("keras.ops.tile")
-def tile(x: Any, repeats: object, name: str | None = None) -> Any:
+def tile(x: TensorLike, repeats: object, name: str | None = None) -> Any:
     """``tf.tile``."""
     return arrays.tile(input=x, multiples=repeats)
 
 
 @tf_export("keras.ops.top_k")
-def top_k(x: Any, k: int = 1, name: str | None = None) -> Any:
+def top_k(x: TensorLike, k: int = 1, name: str | None = None) -> Any:
     """``tf.math.top_k``."""
     return arrays.top_k(input=x, k=k)
 
@@ -1108,25 +1130,25 @@ def triu(x: Operand, k: int = 0, name: str | None = None) -> Any:
 
 
 @tf_export("keras.ops.unstack")
-def unstack(x: Any, num: Any = None, axis: Any = 0, name: str | None = None) -> Any:
+def unstack(x: ArrayLike, num: Any = None, axis: Any = 0, name: str | None = None) -> Any:
     """``tf.unstack``."""
     return arrays.unstack(value=x, num=num, axis=axis)
 
 
 @tf_export("keras.ops.vectorized_map")
-def vectorized_map(function: Callable[[Any], Any], elements: Any, name: str | None = None) -> Any:
+def vectorized_map(function: Callable[[Any], Any], elements: object, name: str | None = None) -> Any:
     """``tf.vectorized_map``."""
     return control.vectorized_map(fn=function, elems=elements)
 
 
 @tf_export("keras.ops.where")
-def where(condition: TensorLike, x1: Any = None, x2: Any = None, name: str | None = None) -> Any:
+def where(condition: TensorLike, x1: ArrayLike | None = None, x2: Any = None, name: str | None = None) -> Any:
     """``tf.where``: without ``x`` and ``y`` the places where the condition holds, one in each row."""
     return arrays.where(condition=condition, x=x1, y=x2)
 
 
 @tf_export("keras.ops.while_loop")
-def while_loop(cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Any, name: str | None = None) -> Any:
+def while_loop(cond: Callable[..., Any], body: Callable[..., Any], loop_vars: object, name: str | None = None) -> Any:
     """``tf.while_loop``: Python's ints among the variables are int32; ``shape_invariants`` let what is carried
     grow where Python runs the loop, outside of functions."""
     return control.while_loop(cond=cond, body=body, loop_vars=loop_vars)
@@ -1141,7 +1163,7 @@ def categorical_crossentropy(
 
 
 @tf_export("keras.ops.image.resize")
-def resize(images: Any, size: Any, interpolation: Any = "bilinear", name: str | None = None) -> Any:
+def resize(images: ArrayLike, size: TensorLike, interpolation: Any = "bilinear", name: str | None = None) -> Any:
     """``tf.image.resize``: float32, but by "nearest". Raises ArgumentError for a method that is not there."""
     return pictures.resize(images=images, size=size, method=interpolation)
 

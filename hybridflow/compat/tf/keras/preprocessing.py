@@ -15,6 +15,7 @@ from hybridflow.compat.adapters.keras_names import img_to_array, load_img
 from hybridflow.compat.export import tf_export
 from hybridflow.compat.tf.audio import sound_of
 from hybridflow.compat.tf.io import opened, pixels_of
+from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.errors import ArgumentError
 
 _PICTURES = (".bmp", ".gif", ".jpeg", ".jpg", ".png")
@@ -32,9 +33,13 @@ def _files(folder: Path, endings: Sequence[str], follow_links: bool) -> list[str
 
 
 def _indexed(
-    stage: str, directory: Any, labels: Any, class_names: Sequence[str] | None, endings: Sequence[str],
+    stage: str,
+    directory: Any,
+    labels: Any,
+    class_names: Sequence[str] | None,
+    endings: Sequence[str],
     follow_links: bool,
-) -> tuple[list[str], list[int] | None, list[str]]:  # fmt: skip
+) -> tuple[list[str], list[int] | None, list[str]]:
     """The files of a folder in their order, the number of the class of each, and the names of the classes.
 
     Raises ArgumentError where the names are not those of the folders, and for another number of labels than files.
@@ -59,11 +64,22 @@ def _indexed(
 
 
 def _dataset(
-    stage: str, directory: Any, labels: Any, label_mode: str | None, class_names: Sequence[str] | None,
+    stage: str,
+    directory: str | os.PathLike[str],
+    labels: Any,
+    label_mode: str | None,
+    class_names: Sequence[str] | None,
     endings: Sequence[str],
-    read: Callable[[str], Any], spec: hf.TensorSpec, batch_size: int | None, shuffle: bool, seed: int | None,
-    validation_split: float | None, subset: str | None, follow_links: bool, verbose: bool,
-) -> Any:  # fmt: skip
+    read: Callable[[str], Any],
+    spec: hf.TensorSpec,
+    batch_size: int | None,
+    shuffle: bool,
+    seed: int | None,
+    validation_split: float | None,
+    subset: str | None,
+    follow_links: bool,
+    verbose: bool,
+) -> Any:
     """A dataset of what ``read`` makes of the files of a folder, with their labels; for both subsets, two datasets."""
     if label_mode not in ("int", "categorical", "binary", None):
         raise ArgumentError(stage, f"label_mode is {label_mode!r}; it is 'int', 'categorical', 'binary' or None.")
@@ -121,12 +137,24 @@ def _labels(numbers: list[int], mode: str | None, count: int) -> np.ndarray:
 
 @tf_export("keras.utils.image_dataset_from_directory", "keras.preprocessing.image_dataset_from_directory")
 def image_dataset_from_directory(
-    directory: Any, labels: Any = "inferred", label_mode: str | None = "int", class_names: Any = None,
-    color_mode: str = "rgb", batch_size: int | None = 32, image_size: Any = (256, 256), shuffle: bool = True,
-    seed: int | None = None, validation_split: float | None = None, subset: str | None = None,
-    interpolation: str = "bilinear", follow_links: bool = False, crop_to_aspect_ratio: bool = False,
-    pad_to_aspect_ratio: bool = False, data_format: object = None, verbose: bool = True,
-) -> Any:  # fmt: skip
+    directory: str | os.PathLike[str],
+    labels: Any = "inferred",
+    label_mode: str | None = "int",
+    class_names: Sequence[str] | None = None,
+    color_mode: str = "rgb",
+    batch_size: int | None = 32,
+    image_size: tuple[int, int] = (256, 256),
+    shuffle: bool = True,
+    seed: int | None = None,
+    validation_split: float | None = None,
+    subset: str | None = None,
+    interpolation: str = "bilinear",
+    follow_links: bool = False,
+    crop_to_aspect_ratio: bool = False,
+    pad_to_aspect_ratio: bool = False,
+    data_format: object = None,
+    verbose: bool = True,
+) -> Any:
     """``tf.keras.utils.image_dataset_from_directory``: batches of pictures as float32, read when they are wanted, with
     the numbers of their folders."""
     stage, channels = "image_dataset_from_directory", {"rgb": 3, "rgba": 4, "grayscale": 1}.get(color_mode)
@@ -149,11 +177,21 @@ def image_dataset_from_directory(
 
 @tf_export("keras.utils.audio_dataset_from_directory")
 def audio_dataset_from_directory(
-    directory: Any, labels: Any = "inferred", label_mode: str | None = "int", class_names: Any = None,
-    batch_size: int | None = 32, sampling_rate: int | None = None, output_sequence_length: int | None = None,
-    ragged: bool = False, shuffle: bool = True, seed: int | None = None, validation_split: float | None = None,
-    subset: str | None = None, follow_links: bool = False, verbose: bool = True,
-) -> Any:  # fmt: skip
+    directory: str | os.PathLike[str],
+    labels: Any = "inferred",
+    label_mode: str | None = "int",
+    class_names: Sequence[str] | None = None,
+    batch_size: int | None = 32,
+    sampling_rate: int | None = None,
+    output_sequence_length: int | None = None,
+    ragged: bool = False,
+    shuffle: bool = True,
+    seed: int | None = None,
+    validation_split: float | None = None,
+    subset: str | None = None,
+    follow_links: bool = False,
+    verbose: bool = True,
+) -> Any:
     """``tf.keras.utils.audio_dataset_from_directory``: batches of sounds [samples, channels] of one length.
 
     Without ``output_sequence_length`` all have to be equally long.
@@ -176,11 +214,20 @@ def audio_dataset_from_directory(
 
 @tf_export("keras.utils.text_dataset_from_directory", "keras.preprocessing.text_dataset_from_directory")
 def text_dataset_from_directory(
-    directory: Any, labels: Any = "inferred", label_mode: str | None = "int", class_names: Any = None,
-    batch_size: int | None = 32, max_length: int | None = None, shuffle: bool = True, seed: int | None = None,
-    validation_split: float | None = None, subset: str | None = None, follow_links: bool = False,
-    format: str = "tf", verbose: bool = True,
-) -> Any:  # fmt: skip
+    directory: str | os.PathLike[str],
+    labels: Any = "inferred",
+    label_mode: str | None = "int",
+    class_names: Sequence[str] | None = None,
+    batch_size: int | None = 32,
+    max_length: int | None = None,
+    shuffle: bool = True,
+    seed: int | None = None,
+    validation_split: float | None = None,
+    subset: str | None = None,
+    follow_links: bool = False,
+    format: str = "tf",
+    verbose: bool = True,
+) -> Any:
     """``tf.keras.utils.text_dataset_from_directory``: pairs of texts and labels, read when they are wanted."""
 
     def read(path: str) -> Any:
@@ -197,15 +244,31 @@ class ImageDataGenerator:
     """``tf.keras.preprocessing.image.ImageDataGenerator``: batches of pictures, changed by chance."""
 
     def __init__(
-        self, featurewise_center: bool = False, samplewise_center: bool = False,
-        featurewise_std_normalization: bool = False, samplewise_std_normalization: bool = False,
-        zca_whitening: bool = False, zca_epsilon: float = 1e-6, rotation_range: float = 0,
+        self,
+        featurewise_center: bool = False,
+        samplewise_center: bool = False,
+        featurewise_std_normalization: bool = False,
+        samplewise_std_normalization: bool = False,
+        zca_whitening: bool = False,
+        zca_epsilon: float = 1e-6,
+        rotation_range: float = 0,
         width_shift_range: object = 0.0,
-        height_shift_range: object = 0.0, brightness_range: Any = None, shear_range: float = 0.0, zoom_range: Any = 0.0,
-        channel_shift_range: float = 0.0, fill_mode: str = "nearest", cval: float = 0.0, horizontal_flip: bool = False,
-        vertical_flip: bool = False, rescale: float | None = None, preprocessing_function: Any = None,
-        data_format: object = None, validation_split: float = 0.0, interpolation_order: int = 1, dtype: Any = None,
-    ) -> None:  # fmt: skip
+        height_shift_range: object = 0.0,
+        brightness_range: Any = None,
+        shear_range: float = 0.0,
+        zoom_range: Any = 0.0,
+        channel_shift_range: float = 0.0,
+        fill_mode: str = "nearest",
+        cval: float = 0.0,
+        horizontal_flip: bool = False,
+        vertical_flip: bool = False,
+        rescale: float | None = None,
+        preprocessing_function: Callable[..., object] | None = None,
+        data_format: object = None,
+        validation_split: float = 0.0,
+        interpolation_order: int = 1,
+        dtype: DTypeLike | None = None,
+    ) -> None:
         if zca_whitening:
             raise ArgumentError("ImageDataGenerator", "there is no zca_whitening; whiten the pictures before.")
         self.featurewise_center, self.samplewise_center = featurewise_center, samplewise_center
@@ -325,7 +388,7 @@ class ImageDataGenerator:
         return slice(None) if subset is None else slice(held) if subset == "validation" else slice(held, None)
 
     def flow_from_directory(
-        self, directory: str | None, target_size: Any = (256, 256), color_mode: str = "rgb",
+        self, directory: str | None, target_size: tuple[int, int] = (256, 256), color_mode: str = "rgb",
         classes: Sequence[str] | None = None,
         class_mode: str | None = "categorical", batch_size: int = 32, shuffle: bool = True, seed: int | None = None,
         save_to_dir: object = None, save_prefix: str = "", save_format: str = "png", follow_links: bool = False,
@@ -357,9 +420,15 @@ class Flow:
     """Batches of an ``ImageDataGenerator``: an iterator without an end, of which each batch also has a number."""
 
     def __init__(
-        self, generator: ImageDataGenerator, n: int, read: Any, rest: list[Any], batch_size: int, shuffle: bool,
+        self,
+        generator: ImageDataGenerator,
+        n: int,
+        read: Callable[..., object],
+        rest: list[Any],
+        batch_size: int,
+        shuffle: bool,
         seed: int | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.n = self.samples = n
         self.batch_size, self.shuffle, self.seed = batch_size, shuffle, seed
         self.image_data_generator, self.batch_index, self.total_batches_seen = generator, 0, 0
