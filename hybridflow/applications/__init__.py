@@ -22,6 +22,7 @@ from hybridflow.applications.inception import InceptionV3, Xception
 from hybridflow.applications.mobilenet import MobileNet, MobileNetV2, MobileNetV3Large, MobileNetV3Small
 from hybridflow.applications.residual import ResNet50, ResNet50V2, ResNet101, ResNet101V2, ResNet152, ResNet152V2
 from hybridflow.applications.vgg import VGG16, VGG19
+from hybridflow.applications.vit import ViTB16
 from hybridflow.core import name_hints as _name_hints
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "ResNet101V2",
     "ResNet152",
     "ResNet152V2",
+    "ViTB16",
     "Xception",
     "decode_predictions",
     "preprocess_input",

@@ -149,7 +149,9 @@ def finished(begin: Symbol, end: object, request: Request, with_top: str, withou
     inputs = begin if request.input_tensor is None else _sources(begin)
     model = Functional(inputs, end, name=request.name)
     if request.weights is not None:
-        model.load_weights(_file(request, with_top if request.include_top else without_top))
+        advice = "Put Keras's published file there, set KERAS_HOME to the folder in whose 'models' it is"
+        place = keras_file(with_top if request.include_top else without_top)
+        model.load_weights(weights_file(request, place, advice))
     return model
 
 
@@ -174,20 +176,20 @@ def keras_file(name: str) -> Path:
     return Path(os.environ.get("KERAS_HOME") or Path.home() / ".keras") / "models" / name
 
 
-def _file(request: Request, published: str) -> str:
+def weights_file(request: Request, published: Path, advice: str) -> str:
+    """The file of weights that was asked for, which is there.  ``advice`` says how ``published`` gets to its place."""
     if request.weights is not None and request.weights != PUBLISHED:
         path = os.fspath(request.weights)
         if not os.path.exists(path):
             raise ArgumentError(request.name, f"there is no file {path} of weights.")
         return path
-    place = keras_file(published)
-    if not place.exists():
+    if not published.exists():
         raise ArgumentError(
             request.name,
-            f"there is no {place}, and nothing is downloaded. Put Keras's published file there, set KERAS_HOME to the "
-            "folder in whose 'models' it is, or give weights=None or the path of a file.",
+            f"there is no {published}, and nothing is downloaded. {advice}, or give weights=None or the path of a "
+            "file.",
         )
-    return str(place)
+    return str(published)
 
 
 def rounded(channels: float, divisor: int = 8) -> int:

@@ -33,8 +33,9 @@ def preprocess_input(x: ArrayLike, data_format: str | None = None, mode: str = "
         x: pictures, with red, green and blue in this order; or a symbol of them, in the making of a model.
         data_format: "channels_last", which None stands for, or "channels_first".
         mode: "caffe" for ResNet and VGG: blue, green, red, less their means; "tf" for ResNetV2, MobileNetV2,
-            InceptionV3 and Xception: from -1 to 1; "torch" for DenseNet and ViT: from 0 to 1, less their means, divided
-            by their standard deviations. MobileNetV3, EfficientNet and ConvNeXt scale themselves.
+            InceptionV3, Xception and Hugging Face's ViT: from -1 to 1; "torch" for DenseNet and torchvision's ViT: from
+            0 to 1, less their means, divided by their standard deviations. MobileNetV3, EfficientNet and ConvNeXt
+            scale themselves.
 
     Returns:
         A tensor of the shape of ``x``; an array of NumPy's if that is one. Integers become float32.

@@ -49,6 +49,8 @@ class Model(Trainer, Layer):
     _of_graph: ClassVar[type[Model]]  # the class of models of inputs and outputs, which sets it
     _save: ClassVar[Any]  # the function behind ``save``, whose module sets it
     _save_as_keras: ClassVar[Any]  # the one behind ``save_weights`` for Keras's files
+    # The layer's name of a weight's name in PyTorch's published files, None for one that the model has no place for.
+    _torch_names: Callable[[str], str | None] | None = None
     _seen_shape: object = None  # of the inputs that it was built for
     _seen_dtype: str | None = None  # its name, which a compiled function may repeat
     _with_graph: ClassVar[type[Model]]  # of a subclass: itself as such a class, made when one is
@@ -195,7 +197,7 @@ class Model(Trainer, Layer):
             source: whose layout the file has: "keras", "torch" or "tf". Of a safetensors file it must be said; without
                 it that is one of ``save_weights``.
             rename: for "torch" and "tf": a dict from beginnings of names in the file to those of layers here, or a
-                function from a name to a name.
+                function from a name to a name. Names for which it returns None are left out.
 
         Returns:
             None for a file of ``save_weights`` in the safetensors format; else a report: ``restored``, ``missing``,

@@ -29,13 +29,13 @@ def load_weights(
     model: Any,
     path: str | os.PathLike[str],
     source: str | None = None,
-    rename: Mapping[str, str] | Callable[[str], str] | None = None,
+    rename: Mapping[str, str] | Callable[[str], str | None] | None = None,
     skip_mismatch: bool = False,
 ) -> WeightsReport:
     """Assign weights of a file of Keras, PyTorch or TensorFlow to a model, by rules for each class of layers.
 
     ``source`` says whose layout the file has where its kind does not: a safetensors file may be anybody's.  ``rename``
-    maps beginnings of the file's names, or is a function of a name.
+    maps beginnings of the file's names, or is a function of a name; what it returns None for is left out.
     """
     name = os.fspath(path)
     weights = read(name)
@@ -48,6 +48,7 @@ def load_weights(
         return _from_keras(model, name, weights.format, skip_mismatch)
     weights = weights.renamed(_renamed(weights, rename))
     if layout == "torch":
+        weights = weights.renamed(_renamed(weights, model._torch_names))
         assignments = list(torch_layout.assignments(model, weights, _flattened(model)))
         left = [key for key in weights if not torch_layout.is_dropped(key)]
     else:
@@ -97,7 +98,7 @@ def _renamed(weights: Weights, rename: Mapping[str, str] | Callable[[str], str] 
     """The new name of each array."""
     result: dict[str, str] = {}
     for old in weights:
-        new = old
+        new: str | None = old
         if callable(rename):
             new = rename(old)
         elif rename is not None:
@@ -105,6 +106,8 @@ def _renamed(weights: Weights, rename: Mapping[str, str] | Callable[[str], str] 
                 if old == start or old.startswith((f"{start}.", f"{start}/")) or (start == "" and begins):
                     new = f"{begins}{old[len(start) :]}".lstrip("./")
                     break
+        if new is None:
+            continue
         if new in result:
             raise ArgumentError(STAGE, f"rename gives {result[new]!r} and {old!r} the name {new!r}.")
         result[new] = old

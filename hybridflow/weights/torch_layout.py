@@ -42,6 +42,7 @@ def _transposed(variable: str, source: str, axes: tuple[int, ...]) -> _Rule:
 
 
 _BIAS = _same_name("bias", "bias")
+_ATTENTION_MODULES = "attention", "self"  # with query, key and value, in Hugging Face's vision and language models
 _NORM = [_same_name("gamma", "weight"), _same_name("beta", "bias")]
 
 
@@ -116,26 +117,37 @@ def _bidirectional(layer: Any) -> list[_Rule]:
 
 def _attention(layer: Any) -> list[_Rule]:
     """``in_proj_weight`` [3 * width, width] in three parts, of which each is [heads * size, width] to [width, heads,
-    size]."""
-    width, heads, size = (int(extent) for extent in layer.query_kernel.shape)
+    size]; or the three of Hugging Face's modules, by names of their own."""
     rules = []
     for number, part in enumerate(("query", "key", "value")):
+        width, heads, size = (int(extent) for extent in getattr(layer, f"{part}_kernel").shape)
 
-        def kernel(array: np.ndarray, number: int = number) -> np.ndarray:
-            return np.ascontiguousarray(np.split(array, 3)[number].T.reshape(width, heads, size))
+        def kernel(array: np.ndarray, shape: tuple[int, ...] = (width, heads, size)) -> np.ndarray:
+            return np.ascontiguousarray(array.T.reshape(shape))
 
-        def bias(array: np.ndarray, number: int = number) -> np.ndarray:
-            return np.split(array, 3)[number].reshape(heads, size)
+        def bias(array: np.ndarray, shape: tuple[int, ...] = (heads, size)) -> np.ndarray:
+            return array.reshape(shape)
 
-        rules.append(_Rule(f"{part}_kernel", ("in_proj_weight",), kernel, f"part {number} of 3, by heads"))
-        rules.append(_Rule(f"{part}_bias", ("in_proj_bias",), bias, f"part {number} of 3, by heads"))
+        for name, make in (("kernel", kernel), ("bias", bias)):
+            variable = f"{part}_{name}"
+            source = name.replace("kernel", "weight")
+            text = f"part {number} of 3, by heads"
+            rules.append(_Rule(variable, (f"in_proj_{source}",), _of_thirds(make, number), text))
+            for module in _ATTENTION_MODULES:
+                rules.append(_Rule(variable, (f"{module}.{part}.{source}",), make, "by heads"))
+    heads, size, _ = (int(extent) for extent in layer.output_kernel.shape)
 
     def output(array: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(array.T.reshape(heads, size, -1))
 
-    rules.append(_Rule("output_kernel", ("out_proj.weight",), output, "transposed (1, 0), by heads"))
-    rules.append(_same_name("output_bias", "out_proj.bias"))
+    for name in ("out_proj", "output.dense"):
+        rules.append(_Rule("output_kernel", (f"{name}.weight",), output, "transposed (1, 0), by heads"))
+        rules.append(_same_name("output_bias", f"{name}.bias"))
     return rules
+
+
+def _of_thirds(make: Turn, number: int) -> Turn:
+    return lambda array: make(np.split(array, 3)[number])
 
 
 def _prelu(layer: Any) -> list[_Rule]:

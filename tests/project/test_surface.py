@@ -23,7 +23,7 @@ MODULES = {
     "applications": """ConvNeXtTiny DenseNet121 DenseNet169 DenseNet201 EfficientNetB0 EfficientNetB1 EfficientNetB2
         EfficientNetB3 EfficientNetB4 EfficientNetB5 EfficientNetB6 EfficientNetB7 InceptionV3 MobileNet
         MobileNetV2 MobileNetV3Large MobileNetV3Small ResNet101 ResNet101V2 ResNet152 ResNet152V2 ResNet50
-        ResNet50V2 VGG16 VGG19 Xception decode_predictions preprocess_input text""",
+        ResNet50V2 VGG16 VGG19 ViTB16 Xception decode_predictions preprocess_input text""",
     "callbacks": """BackupAndRestore CSVLogger Callback CallbackList EarlyStopping History LambdaCallback
         LearningRateScheduler ModelCheckpoint ReduceLROnPlateau RemoteMonitor SwapEMAWeights TensorBoard
         TerminateOnNaN""",
