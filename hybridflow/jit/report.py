@@ -24,24 +24,28 @@ _MANY = 40  # buffers that are listed one by one
 _MOST_ROWS = 400
 _STYLE = """
 :root { color-scheme: light dark; --line: #8884; --bar: #4a7fd0; --dim: #777; }
-body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem; }
+body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 90rem; padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
 table { border-collapse: collapse; width: 100%; } th { text-align: left; font-weight: 600; }
 th, td { border-bottom: 1px solid var(--line); padding: .25rem .6rem; vertical-align: top; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-code, pre { font: 13px/1.5 ui-monospace, monospace; } td.note { color: var(--dim); font-size: 13px; }
+code, pre { font: 13px/1.5 ui-monospace, monospace; } td code { white-space: pre-wrap; overflow-wrap: anywhere; }
+td:has(code) { min-width: 10rem; } td.note { color: var(--dim); font-size: 13px; min-width: 16rem; }
 .bar { background: var(--bar); display: block; height: .55rem; min-width: 1px; border-radius: 2px; }
-.wide { overflow-x: auto; } td:has(.bar) { min-width: 7rem; }
-dt { font-weight: 600; float: left; clear: left; width: 12rem; } dd { margin-left: 12.5rem; }
+.wide { overflow-x: auto; } td:has(.bar) { min-width: 5rem; }
+dl { display: grid; grid-template-columns: minmax(6rem, 12rem) 1fr; gap: 0 .5rem; }
+dt { font-weight: 600; } dd { margin: 0; overflow-wrap: anywhere; }
+figure { margin: 1rem 0; } svg { max-width: 100%; height: auto; }
 @media print { body { max-width: none; } }
 """
 
 
 class Column(NamedTuple):
-    """A column of a table; ``number`` aligns it to the right."""
+    """A column of a table; ``number`` aligns it to the right, ``note`` is for sentences."""
 
     title: str
     number: bool = False
+    note: bool = False
 
 
 def page(title: str, sections: Iterable[str]) -> str:
@@ -76,7 +80,7 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> str:
     rows = list(rows)
     used = [k for k in range(len(columns)) if any(row[k] is not None for row in rows)]
     columns, rows = [columns[k] for k in used], [[row[k] for k in used] for row in rows]
-    marks = [' class="number"' if column.number else "" for column in columns]
+    marks = [' class="number"' if column.number else ' class="note"' if column.note else "" for column in columns]
     head = "".join(f'<th scope="col"{mark}>{html.escape(c.title)}</th>' for mark, c in zip(marks, columns))
     lines = []
     for row in rows:
@@ -160,7 +164,7 @@ def of_function(concrete: ConcreteFunction, explanation: Explanation, profile: P
 def _summary(explanation: Explanation, profile: Profile) -> str:
     return facts(
         [
-            ("signature", Code(explanation.signature)),
+            ("signature", Code(explanation.signature) if explanation.signature else "no arguments"),
             (
                 "all kernels",
                 f"{profile.total:,.2f} µs in {len(profile.kernels)} kernels, medians of {profile.runs} runs",
@@ -192,7 +196,7 @@ def _kernels(kernels: Sequence[Folded], notes: dict[str, dict[str, Any]], count:
         Column("GFLOP/s", True),
         Column("bytes", True),
         Column("lines"),
-        Column("operations, and why not fused"),
+        Column("operations, and why not fused", note=True),
     ]
     rows = []
     for one in kernels[:_MOST_ROWS]:
@@ -293,7 +297,7 @@ def _short(value: float) -> str:
     return f"{float(value):.6g}"
 
 
-_WIDTH, _HEIGHT, _MARGIN = 640, 220, 56
+_WIDTH, _HEIGHT, _MARGIN = 640, 220, 84
 _COLOURS = "#4a7fd0", "#d07a2a"
 
 

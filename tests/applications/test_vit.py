@@ -162,7 +162,9 @@ def test_without_a_classifier(tmp_path: Path) -> None:
     np.testing.assert_allclose(
         built(include_top=False, weights=path, epsilon=1e-12)(pictures(3)).numpy(), expected, rtol=1e-4, atol=1e-4
     )
-    with pytest.raises(errors.CheckpointError, match=r"missing in the file: layers\.19\."):  # a classifier that the file lacks
+    with pytest.raises(
+        errors.CheckpointError, match=r"missing in the file: layers\.19\."
+    ):  # a classifier that the file lacks
         built(weights=written(tmp_path / "d.safetensors", as_transformers(w, "")))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -55,6 +56,7 @@ def read(path: Path) -> Reader:
     assert policy.startswith("default-src 'none'; style-src 'unsafe-inline';")
     assert not [a for a in reader.attributes if a[0] in ("src", "href", "onclick", "onload")]
     assert not re.search(r"url\(|@import", text)
+    assert not re.search(r"<dd>(<code></code>)?</dd>", text)  # a fact without its text
     return reader
 
 
@@ -129,3 +131,30 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     assert str(page) in capsys.readouterr().out
     assert "return hf.exp(x) * 2" in read(page).text
     assert commands.run([*wanted[:-1], "0"]) != 0
+
+
+def test_a_browser_has_nothing_to_complain_of(tmp_path: Path) -> None:
+    """Nothing on its console, no request but that of the page, and no page that is wider than the window."""
+    driver = pytest.importorskip("playwright.sync_api")
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("there is no browser")
+    chain.report(tmp_path / "function.html", hf.ones((40, 30)), runs=1)
+    history = hf.callbacks.History()
+    history.on_train_begin()
+    history.on_epoch_end(0, {"loss": 3.0, "a_name_of_many_letters": 1.0})
+    history.report(tmp_path / "training.html")
+    said: list[str] = []
+    asked: list[str] = []
+    with driver.sync_playwright() as play:
+        window = play.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+        for name in ("function", "training"):
+            page = window.new_page(viewport={"width": 400, "height": 800})
+            page.on("console", lambda message: said.append(message.text))
+            page.on("pageerror", lambda error: said.append(str(error)))
+            page.on("request", lambda request: asked.append(request.url))
+            page.goto((tmp_path / f"{name}.html").as_uri())
+            assert page.evaluate("document.documentElement.scrollWidth") == 400
+        window.close()
+    assert said == []
+    assert asked == [(tmp_path / f"{name}.html").as_uri() for name in ("function", "training")]
