@@ -14,18 +14,16 @@ from hybridflow.compiler.ir import dtypes as dt
 from hybridflow.compiler.ir.build import GraphBuilder
 from hybridflow.compiler.ir.graph import Graph, Node, parameter
 from hybridflow.compiler.ops.lowering import Scan
-from hybridflow.compiler.ops.packed_panels import PAIR, matrix_of, panel_width, panels_of
+from hybridflow.compiler.ops.packed_panels import matrix_of, panel_width, panels_of, pays, reads_panels
 from hybridflow.compiler.passes.rewriter import rewrite
 from hybridflow.compiler.target import Target
 
-LEAST = 4096  # elements of a factor: smaller ones are packed in no time
 FEW_ITERATIONS = 4  # which laying out in a loop of its own would not pay for
-_BYTES_IN_FOURS = ("avxvnni", "avx512vnni", "amx-int8")  # features of targets that read bytes otherwise
 
 
 def prepack(graph: Graph, target: Target) -> Graph:
     """The graph whose loops are given panels of the integer matrices that their products read."""
-    if target.kind != "cpu" or not target.triple.startswith("x86_64") or any(map(target.has, _BYTES_IN_FOURS)):
+    if not reads_panels(target):
         return graph
     return rewrite(graph, functools.partial(_scan, width=panel_width(target)))
 
@@ -63,6 +61,10 @@ def _scan(b: GraphBuilder, node: Node, width: int) -> Node | None:
         return inside.matmul(left, matrix_of(inside, place), **attrs)
 
     changed = rewrite(body, product)
+    # A matrix that nobody reads any more is not given: where it is a view of panels, it would be copied.
+    read = {*changed.results, *(operand for inner in changed.nodes for operand in inner.inputs)}
+    given = [k for k, place in enumerate(inputs) if k < first or place in read or place not in operands]
+    inputs, arguments = [inputs[k] for k in given], [arguments[k] for k in given]
     return b.emit(node.op, *arguments, **{**node.attrs, "body": replace(changed, inputs=tuple(inputs))})
 
 
@@ -81,5 +83,4 @@ def _pays(node: Node, width: int) -> bool:
     if not dt.is_integer(right.dtype) or not dt.embeds(right.dtype, dt.int16):
         return False
     k, n = right.shape[::-1] if node.attrs["transpose_b"] else right.shape
-    whole = n % width == 0 and n > width and k % PAIR == 0 and k > PAIR
-    return whole and k * n >= LEAST
+    return pays(k, n, width)

@@ -43,7 +43,7 @@ class _Weights:
         self.scale = scale[k] if scale.ndim else scale
         points = quantization.origin(call, zero, w)
         self.zero = None if points is None else (points[k] if points.ndim else points)
-        self.matrix = call.tensor(matrix)
+        self.matrix = quantization.second_factor(call, matrix)
 
     def product(self, x: Tensor) -> Tensor:
         """Rows of floats times it: rows are quantised together."""

@@ -10,6 +10,7 @@ from hybridflow.array import elementwise as ew, reductions, shapes
 from hybridflow.array.creation import zeros
 from hybridflow.array.linalg import matmul
 from hybridflow.compiler.ir import dtypes
+from hybridflow.compiler.ops import packed_panels
 from hybridflow.core.tensor import Tensor
 from hybridflow.nn.convolution import window_parts
 from hybridflow.onnx.library import dtype_of
@@ -18,6 +19,7 @@ from hybridflow.onnx.meanings.shapes import axis_of
 from hybridflow.onnx.meanings.windows import laid, pairs_of
 from hybridflow.onnx.operators import operator
 from hybridflow.onnx.running import Call, ChannelsLast
+from hybridflow.runtime.machine import host_target
 
 
 def _along(call: Call, x: Tensor, part: Tensor, axis: int, block: int) -> Tensor:
@@ -145,11 +147,25 @@ def origin(call: Call, zero: object, of: Any) -> Tensor | None:
     return wide - 128 if moved else wide
 
 
+def second_factor(call: Call, bits: Any) -> Tensor:
+    """A matrix of bytes that rows of bytes are multiplied by.  One that is known when the file is read lies in memory
+    as this machine's kernels read it, and is not packed at each call; elsewhere that is a matrix like others."""
+    here = host_target.target()
+    width = packed_panels.panel_width(here)
+    if isinstance(bits, np.ndarray) and bits.ndim == 2 and packed_panels.reads_panels(here):
+        k, n = bits.shape
+        if packed_panels.pays(k, n, width):
+            key = "panels", width
+            panels = call.constant(bits, key, lambda array: packed_panels.panels_of_array(array, width))
+            return shapes.reshape(shapes.permute_dims(call.tensor(panels), packed_panels.ORDER), (k, n))
+    return call.tensor(bits)
+
+
 def product_of_bytes(call: Call, a: object, b: object, zero_a: object, zero_b: object) -> Tensor:
     """``(a - zero_a) @ (b - zero_b)`` in int32: by the sums of rows and columns, so that operands stay bytes."""
     pa, pb = origin(call, zero_a, a), origin(call, zero_b, b)
     a, b = call.tensor(signed(call, a)), signed(call, b)
-    total = matmul(a, call.tensor(b), sum_dtype=dtypes.int32)
+    total = matmul(a, second_factor(call, b), sum_dtype=dtypes.int32)
     if pa is not None and pa.ndim == 1:
         pa = shapes.reshape(pa, (-1, 1)) if pa.shape[0] != 1 else shapes.reshape(pa, ())
     if pa is not None:
