@@ -287,6 +287,30 @@ def test_functions_of_a_file_and_their_attributes(tmp_path: Path) -> None:
     np.testing.assert_array_equal(hf.onnx.load(saved(proto, tmp_path))(x), np.where(x < 0, x * F32(0.5), x) + x)
 
 
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("shape", [(64, 96), (66, 80), (63, 128), (128, 1), (8, 16)])
+def test_products_of_bytes(tmp_path: Path, shape: tuple[int, int], known: bool) -> None:
+    """Exact sums, whether the second factor is known when the file is read, and lies in panels then, or is given."""
+    k, n = shape
+    rng = np.random.default_rng(k)
+    b = rng.integers(-128, 128, shape, dtype=np.int8)
+    b[:4], b[:, : n // 2] = -128, 127
+    zero = np.uint8(200)
+    ports = {"a": (np.uint8, ["rows", k])} | ({} if known else {"b": (np.int8, [k, n])})
+    constants = {"zero": np.array(zero)} | ({"b": b} if known else {})
+    product = node("MatMulInteger", ["a", "b", "zero"], ["y"])
+    model = hf.onnx.load(saved(model_of([product], ports, ["y"], constants), tmp_path))
+    for rows in (0, 1, 2, 7):
+        a = rng.integers(0, 256, (rows, k), dtype=np.uint8)
+        a[:, :3] = 255
+        given = (a,) if known else (a, b)
+        wanted = (a.astype(np.int64) - int(zero)) @ b.astype(np.int64)
+        for call in (model, hf.eager(model.function)):
+            got = call(*map(hf.asarray, given))
+            assert got.dtype == np.int32
+            np.testing.assert_array_equal(got.numpy(), wanted)
+
+
 @pytest.mark.parametrize("eager", [True, False])
 def test_windows_larger_than_an_axis_are_there_as_far_as_the_axis_is(tmp_path: Path, eager: bool) -> None:
     def pooled(op: str, x: np.ndarray, open_sizes: bool = False, **attributes: object) -> np.ndarray:
