@@ -243,8 +243,10 @@ class Application:
             else:
                 request = protocol.parse(*arguments)
             endpoint.check(request.arrays)
-            answering, future = self.submit(served, version, request.arrays)
-            outputs = await asyncio.wrap_future(future)
+            answering, outputs = served, served.batcher.answer_at_once(request.arrays)
+            if outputs is None:
+                answering, future = self.submit(served, version, request.arrays)
+                outputs = await asyncio.wrap_future(future)
             told = (name, answering.version, request, endpoint.outputs, outputs)
             if sum(getattr(one, "size", 0) for one in outputs) > _SHORT:
                 text, json_length = await asyncio.to_thread(protocol.answer, *told)

@@ -1,6 +1,7 @@
 """Requests of one model, computed by threads of its own, several at once where the batch is open.
 
-With a delay of 0 a batch is what came while the one before was computed: who is alone never waits.
+With a delay of 0 a batch is what came while the one before was computed: who is alone never waits.  Where programs take
+less time than to wake a thread, who asks computes.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ import numpy as np
 from hybridflow.serving.endpoint import Endpoint
 from hybridflow.serving.errors import RequestError
 from hybridflow.serving.metrics import Metrics
+
+_SHORT_SECONDS = 2e-4  # of a thread's time that the loop of events may be kept
+_MEASURED = 16  # batches that took no longer, and more than those that did, before it is
+_PENALTY = 4  # short batches that make up for one that took the time of two
 
 
 class _Request:
@@ -60,6 +65,9 @@ class Batcher:
         self._waiting: deque[_Request] = deque()
         self._changed = threading.Condition()
         self._is_closed = False
+        self._computing = 0  # threads that do
+        self._short = 0  # batches that took little time, less what others took more
+        self._most_rows = 0  # of these
         self._threads = [
             threading.Thread(target=self._work, name=f"hybridflow-serve-{number}", daemon=True)
             for number in range(workers)
@@ -79,6 +87,17 @@ class Batcher:
             self._metrics.set("hf_queue_depth", len(self._waiting), **self._labels)
             self._changed.notify()
         return request.future
+
+    def answer_at_once(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray] | None:
+        """The outputs, computed by the thread that asks; None where that may take long, or others wait or compute."""
+        rows = arrays[0].shape[0] if self._endpoint.is_batched else 1
+        if self._short < _MEASURED or rows > self._most_rows or self._delay:
+            return None
+        if self._waiting or self._computing or self._is_closed:
+            return None
+        request = _Request(arrays, self._endpoint.is_batched)
+        self._answer([request])
+        return request.future.result()
 
     def close(self) -> None:
         """Take no more requests; returns when those that wait are answered."""
@@ -140,7 +159,9 @@ class Batcher:
 
     def _answer(self, batch: list[_Request]) -> None:
         """Compute a batch; where it fails, each request by itself, so that none fails for another."""
-        begin = time.perf_counter()
+        begin, of_thread = time.perf_counter(), time.thread_time()
+        with self._changed:
+            self._computing += 1
         try:
             results = self._computed(batch)
         except Exception as error:
@@ -151,10 +172,24 @@ class Batcher:
             batch[0].future.set_exception(error)
             return
         finally:
+            with self._changed:  # before anybody has the answer, and asks again
+                self._computing -= 1
             self._metrics.add("hf_compute_seconds_total", time.perf_counter() - begin, **self._labels)
-        self._metrics.observe("hf_batch_size", sum(one.rows for one in batch), **self._labels)
+        rows = sum(one.rows for one in batch)
+        self._measure(rows, time.thread_time() - of_thread)
+        self._metrics.observe("hf_batch_size", rows, **self._labels)
         for one, result in zip(batch, results):
             one.future.set_result(result)
+
+    def _measure(self, rows: int, seconds: float) -> None:
+        """Note how long a batch took, the time left out in which others had the processor."""
+        excess = int(seconds / _SHORT_SECONDS)
+        if excess:
+            self._short = max(0, self._short - _PENALTY * excess)
+            self._most_rows = self._most_rows if self._short else 0
+        else:
+            self._short = min(self._short + 1, 2 * _MEASURED)
+            self._most_rows = max(self._most_rows, rows)
 
     def _computed(self, batch: list[_Request]) -> list[list[np.ndarray]]:
         if len(batch) == 1:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybridflow import saved
+from hybridflow.array.creation import asarray
 from hybridflow.compiler.ir import dtypes
 from hybridflow.core import pytree
 from hybridflow.core.tensor import Tensor
@@ -99,7 +100,8 @@ class Endpoint:
     def __call__(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The outputs.  Raises RequestError where the program refuses the values."""
         rest = iter(arrays)
-        leaves = [next(rest) if isinstance(leaf, TensorSpec) else leaf for leaf in self._leaves]
+        # Tensors are what native calls take: arrays of NumPy go by way of Python.
+        leaves = [asarray(next(rest)) if isinstance(leaf, TensorSpec) else leaf for leaf in self._leaves]
         try:
             positional, named = self._function._binder.split(pytree.unflatten(self._structure, leaves))
             result = self._function(*positional, **named)

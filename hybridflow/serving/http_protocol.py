@@ -1,6 +1,7 @@
 """Limits of what comes before a request's body, which uvicorn reads without any: its size, and how long it takes.
 
-The body's limits are the application's.
+The body's limits are the application's.  The head of an answer is sent together with its body, which uvicorn sends one
+after the other: that is one system call less, and the client is woken once.
 """
 
 from __future__ import annotations
@@ -11,7 +12,46 @@ from typing import Any
 MAX_HEAD = 1 << 16  # bytes of the request line and the headers
 HEAD_SECONDS = 60.0  # from the connection, or the first byte of a later request, to the end of the headers
 
+_BEGIN = b"HTTP/1.1 "
 _REFUSAL = b"HTTP/1.1 %s\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+
+class JoinedWrites:
+    """A transport that keeps the head of an answer until what follows is written, or the loop of events goes on.
+
+    Args:
+        transport: the transport that sends.
+        loop: the loop of events.
+    """
+
+    def __init__(self, transport: Any, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop = transport, loop
+        self._head = b""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Send bytes, or keep them where an answer begins."""
+        if self._head:
+            head, self._head = self._head, b""
+            self._transport.writelines((head, data))
+        elif data.startswith(_BEGIN):
+            self._head = data
+            self._loop.call_soon(self.flush)
+        else:
+            self._transport.write(data)
+
+    def flush(self) -> None:
+        """Send what is kept."""
+        if self._head:
+            head, self._head = self._head, b""
+            self._transport.write(head)
+
+    def close(self) -> None:
+        """Send what is kept, and close the connection."""
+        self.flush()
+        self._transport.close()
 
 
 def http_protocol() -> Any:
@@ -30,7 +70,7 @@ def http_protocol() -> Any:
         _deadline: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
+            super().connection_made(JoinedWrites(transport, self.loop))
             self._deadline = self.loop.call_later(HEAD_SECONDS, self._close, b"408 Request Timeout")
 
         def connection_lost(self, exc: Exception | None) -> None:

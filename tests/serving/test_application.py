@@ -16,6 +16,9 @@ import hybridflow as hf
 from hybridflow import errors
 from hybridflow.cli import serve
 from hybridflow.serving.application import Application
+from hybridflow.serving.batching import Batcher
+from hybridflow.serving.endpoint import Endpoint, of_function
+from hybridflow.serving.metrics import Metrics
 
 
 class Answer(NamedTuple):
@@ -274,6 +277,40 @@ def test_one_bad_request_of_a_batch_fails_alone() -> None:
                 assert "out of range" in answer.json["error"]
 
     during(app, talk)
+
+
+def test_short_programs_are_run_by_who_asks() -> None:
+    """Where nobody waits or computes, and such batches took little time; never where one took long just before."""
+    times = [1e-5] * 40
+    endpoint = of_function(hf.function(lambda x: 2 * x, input_signature=[hf.TensorSpec([None, 3], "float32")]))
+    metrics, threads = Metrics(), []
+
+    class Named(Endpoint):
+        def __init__(self) -> None:
+            vars(self).update(vars(endpoint))
+
+        def __call__(self, arrays: Any) -> Any:
+            threads.append(threading.current_thread())
+            return super().__call__(arrays)
+
+    batcher = Batcher(Named(), 8, 0.0, 1, 9, metrics, {"model": "m"})
+    measure = batcher._measure
+    batcher._measure = lambda rows, _: measure(rows, times.pop(0))  # type: ignore[method-assign]
+    x = [np.ones((2, 3), np.float32)]
+    while (found := batcher.answer_at_once(x)) is None:
+        found = batcher.submit(x).result(60)
+        if len(threads) > 20:
+            break
+    assert len(threads) == 17 and threads[-1] is threading.current_thread()
+    assert threading.current_thread() not in threads[:-1]
+    np.testing.assert_array_equal(found[0], 2 * x[0])
+    assert batcher.answer_at_once([np.ones((3, 3), np.float32)]) is None  # more rows than were measured
+    times[:] = [1.0, *[1e-5] * 40]
+    assert batcher.answer_at_once(x) is not None and batcher.answer_at_once(x) is None
+    assert 'hf_batch_size_count{model="m"} 18' in metrics.text()
+    batcher.close()
+    batcher._short = 99
+    assert batcher.answer_at_once(x) is None  # it takes no more requests
 
 
 def test_deterministic_answers_do_not_depend_on_others(path: Path) -> None:

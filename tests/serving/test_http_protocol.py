@@ -20,9 +20,11 @@ class _Transport(asyncio.Transport):
     def __init__(self) -> None:
         super().__init__()
         self.written, self.closed = b"", False
+        self.writes = 0
 
     def write(self, data: Any) -> None:
         self.written += bytes(data)
+        self.writes += 1
 
     def pause_reading(self) -> None: ...
 
@@ -102,6 +104,7 @@ def test_requests_pass_one_after_the_other_however_long_their_bodies() -> None:
     transport, timers = _talk(request, request[:20], request[20:], late=True)
     assert transport.written.count(b"200 OK") == 2 and transport.written.count(str(len(body)).encode()) == 2
     assert b"431" not in transport.written and b"408" not in transport.written
+    assert transport.writes == 2  # each answer at once, head and body
     assert len(timers) == 2 and all(timer.cancelled for timer in timers)
 
 
@@ -124,3 +127,24 @@ def test_heads_that_do_not_end_are_refused(parts: list[bytes]) -> None:
 def test_heads_that_take_too_long_are_refused(part: bytes) -> None:
     transport, _ = _talk(*[part][: len(part)], late=True)
     assert transport.closed and b"408" in transport.written
+
+
+def test_the_head_of_an_answer_whose_body_comes_later_is_sent_before() -> None:
+    async def told() -> list[bytes]:
+        transport = _Transport()
+        joined = http_protocol.JoinedWrites(transport, asyncio.get_running_loop())
+        seen = []
+        for parts in ((b"HTTP/1.1 200 OK\r\n\r\n", b"one"), (b"two",), (b"HTTP/1.1 204 No Content\r\n\r\n",)):
+            for part in parts:
+                joined.write(part)
+            seen.append(transport.written)
+            await asyncio.sleep(0)
+        seen.append(transport.written)
+        joined.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        joined.close()
+        assert joined.is_closing() and transport.writes == 4
+        return [*seen, transport.written]
+
+    first, second, held, sent, closed = asyncio.run(told())
+    assert first.endswith(b"\r\n\r\none") and second == first + b"two" and held == second
+    assert sent.endswith(b"204 No Content\r\n\r\n") and closed.endswith(b"400 Bad Request\r\n\r\n")
