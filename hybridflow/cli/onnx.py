@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
-import os
 import time
-import zipfile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,6 +58,12 @@ def _run(options: argparse.Namespace) -> int:
         raise ArgumentError("onnx", f"--output {options.output} is of no kind; end it in .npz.", "")
     if options.data is not None and options.shape:
         raise ArgumentError("onnx", f"--shape is for random numbers; arrays of {options.data} have their own.", "")
+    with contextlib.ExitStack() as stack:
+        file = stack.enter_context(output.OutputFile(options.output, "onnx")) if options.output is not None else None
+        return _run_into(file, options)
+
+
+def _run_into(file: output.OutputFile | None, options: argparse.Namespace) -> int:
     model = hf.onnx.load(options.file)
     arguments = _random_arguments(options, model) if options.data is None else _arguments(options.data, model)
     start = time.perf_counter()
@@ -70,8 +75,8 @@ def _run(options: argparse.Namespace) -> int:
         model(*arguments)
         times.append(time.perf_counter() - start)
     listed = results if isinstance(results, tuple) else (results,)
-    if options.output is not None:
-        _write(options.output, dict(zip(model.output_names, listed)))
+    if file is not None:
+        file.write_arrays(dict(zip(model.output_names, listed)))
     if options.json:
         output.print_json(
             {
@@ -111,17 +116,6 @@ def _arguments(path: str, model: OnnxModel) -> list[Any]:
     if lacking or len(arrays) > len(model.input_names):
         raise ArgumentError("onnx", f"{path} has {', '.join(arrays) or 'nothing'}. {model.path} takes {wanted}.", "")
     return [arrays.numpy(name) for name in model.input_names]
-
-
-def _write(path: str, results: dict[str, Any]) -> None:
-    """The whole file or none."""
-    temporary = f"{path}.new"
-    with zipfile.ZipFile(temporary, "w") as archive:  # np.savez has no array named "file"
-        for name, value in results.items():
-            array = np.asarray(value)
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, array.astype(str) if array.dtype.kind == "O" else array)
-    os.replace(temporary, path)
 
 
 def _shapes(texts: list[str], model: OnnxModel) -> dict[str, tuple[int, ...]]:

@@ -6,8 +6,12 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Mapping, Sequence
 from types import TracebackType
+from typing import Any
+
+import numpy as np
 
 from hybridflow.errors import ArgumentError
 
@@ -70,14 +74,25 @@ class OutputFile:
         except OSError as error:
             reason = error.strerror or error
             raise ArgumentError(stage, f"--output {path} cannot be written: {reason}. Choose another.", "") from None
-        self._file = open(handle, "w", encoding="utf-8")  # noqa: SIM115 (closed in __exit__)
+        self._file = open(handle, "wb")  # noqa: SIM115 (closed in __exit__)
 
     def __enter__(self) -> OutputFile:
         return self
 
     def write_json(self, value: object) -> None:
-        json.dump(value, self._file, indent=1)
-        self._file.write("\n")
+        self._file.write(f"{json.dumps(value, indent=1)}\n".encode())
+        self._finish()
+
+    def write_arrays(self, arrays: Mapping[str, Any]) -> None:
+        """As a .npz file; np.savez has no array named "file"."""
+        with zipfile.ZipFile(self._file, "w") as archive:
+            for name, value in arrays.items():
+                array = np.asarray(value)
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, array.astype(str) if array.dtype.kind == "O" else array)
+        self._finish()
+
+    def _finish(self) -> None:
         self._file.close()
         mask = os.umask(0)
         os.umask(mask)

@@ -72,5 +72,10 @@ def test_files_that_do_not_fit(model: str, tmp_path: Path, capsys: pytest.Captur
     whole = str(tmp_path / "whole.npz")
     assert commands.run(["onnx", "run", model, whole, "-o", "out.csv"]) != 0
     assert "end it in .npz" in capsys.readouterr().err
+    nowhere = str(tmp_path / "nowhere" / "out.npz")
+    assert commands.run(["onnx", "run", str(tmp_path / "none.onnx"), "-o", nowhere]) != 0
+    assert "nowhere/out.npz cannot be written" in capsys.readouterr().err  # before anything else is looked at
+    assert commands.run(["onnx", "run", model, whole, "-o", str(tmp_path / "out.npz")]) != 0
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith((".hybridflow", "out"))]
     assert commands.run(["onnx", "run", model, whole, "--shape", "x:0=2x2"]) != 0
     assert "--shape is for random numbers" in capsys.readouterr().err
