@@ -243,10 +243,12 @@ class Application:
             else:
                 request = protocol.parse(*arguments)
             endpoint.check(request.arrays)
-            answering, outputs = served, served.batcher.answer_at_once(request.arrays)
-            if outputs is None:
+            answering, at_once = served, served.batcher.answer_at_once(request.arrays)
+            if at_once is None:
                 answering, future = self.submit(served, version, request.arrays)
                 outputs = await asyncio.wrap_future(future)
+            else:
+                outputs = at_once
             told = (name, answering.version, request, endpoint.outputs, outputs)
             if sum(getattr(one, "size", 0) for one in outputs) > _SHORT:
                 text, json_length = await asyncio.to_thread(protocol.answer, *told)

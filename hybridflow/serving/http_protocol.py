@@ -70,7 +70,8 @@ def http_protocol() -> Any:
         _deadline: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: Any) -> None:
-            super().connection_made(JoinedWrites(transport, self.loop))
+            joined: Any = JoinedWrites(transport, self.loop)
+            super().connection_made(joined)
             self._deadline = self.loop.call_later(HEAD_SECONDS, self._close, b"408 Request Timeout")
 
         def connection_lost(self, exc: Exception | None) -> None:
