@@ -16,6 +16,7 @@ from hybridflow import layers
 from hybridflow.applications import building
 from hybridflow.applications.building import Request
 from hybridflow.array.shapes import broadcast_to, concat, reshape
+from hybridflow.core.tensor import Tensor
 from hybridflow.core.type_aliases import Identifier
 from hybridflow.core.variable import Variable
 from hybridflow.errors import ArgumentError
@@ -72,13 +73,13 @@ class Tokens(layers.Layer, one_tensor=True):
     class_token: Variable
     positions: Variable
 
-    def build(self, input_shape: Any) -> None:
-        rows, columns, width = [int(extent) for extent in input_shape[1:]]
+    def build(self, input_shape: Sequence[int]) -> None:
+        rows, columns, width = input_shape[1:]
         self.class_token = self.add_weight((1, 1, width), "zeros")
         initializer = {"class_name": "RandomNormal", "config": {"stddev": 0.02}}
         self.positions = self.add_weight((1, 1 + rows * columns, width), initializer)
 
-    def call(self, inputs: Any) -> Any:
+    def call(self, inputs: Tensor) -> Tensor:
         batch, rows, columns, width = inputs.shape
         patches = reshape(inputs, (batch, rows * columns, width))
         return concat([broadcast_to(self.class_token, (batch, 1, width)), patches], axis=1) + self.positions

@@ -7,7 +7,7 @@ after the other: that is one system call less, and the client is woken once.
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 MAX_HEAD = 1 << 16  # bytes of the request line and the headers
 HEAD_SECONDS = 60.0  # from the connection, or the first byte of a later request, to the end of the headers
@@ -24,7 +24,7 @@ class JoinedWrites:
         loop: the loop of events.
     """
 
-    def __init__(self, transport: Any, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport, self._loop = transport, loop
         self._head = b""
 
@@ -70,8 +70,7 @@ def http_protocol() -> Any:
         _deadline: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: Any) -> None:
-            joined: Any = JoinedWrites(transport, self.loop)
-            super().connection_made(joined)
+            super().connection_made(cast("Any", JoinedWrites(transport, self.loop)))
             self._deadline = self.loop.call_later(HEAD_SECONDS, self._close, b"408 Request Timeout")
 
         def connection_lost(self, exc: Exception | None) -> None:

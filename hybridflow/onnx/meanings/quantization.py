@@ -147,7 +147,7 @@ def origin(call: Call, zero: object, of: Any) -> Tensor | None:
     return wide - 128 if moved else wide
 
 
-def second_factor(call: Call, bits: Any) -> Tensor:
+def second_factor(call: Call, bits: object) -> Tensor:
     """A matrix of bytes that rows of bytes are multiplied by.  One that is known when the file is read lies in memory
     as this machine's kernels read it, and is not packed at each call; elsewhere that is a matrix like others."""
     here = host_target.target()
