@@ -94,7 +94,7 @@ def _from_keras(model: Layer, path: str, format: str, skip_mismatch: bool) -> We
     return assign(path, list(wanted), assignments, unused, skip_mismatch)
 
 
-def _renamed(weights: Weights, rename: Mapping[str, str] | Callable[[str], str] | None) -> dict[str, str]:
+def _renamed(weights: Weights, rename: Mapping[str, str] | Callable[[str], str | None] | None) -> dict[str, str]:
     """The new name of each array."""
     result: dict[str, str] = {}
     for old in weights:
