@@ -30,7 +30,7 @@ from hybridflow.core.promotion import is_supported
 from hybridflow.core.tensor import Operators, Tensor
 from hybridflow.core.type_aliases import DTypeLike
 from hybridflow.core.variable import Variable
-from hybridflow.eager.operands import as_tensor
+from hybridflow.eager.operands import as_tensor, beside
 from hybridflow.errors import ArgumentTypeError, TraceError
 from hybridflow.runtime import uninterruptible
 
@@ -67,11 +67,7 @@ _ACCUMULATIONS = {
 def _gives_arrays(caller: types.FrameType) -> bool:
     """Whether NumPy's functions of tensors give NumPy's arrays to what runs there, as they do of those of TensorFlow;
     where something is recorded they give tensors."""
-    if not dialect.is_tensorflow:
-        return False
-    while caller.f_globals.get("__name__") == "hybridflow.errors" and caller.f_back is not None:
-        caller = caller.f_back  # what notes the place of errors
-    return dialect.is_spoken_to(caller) and now().trace is None and not now().tapes
+    return dialect.is_spoken_in(caller) and now().trace is None and not now().tapes
 
 
 def _array_ufunc(self: object, ufunc: np.ufunc, method: str, /, *inputs: object, **kwargs: object) -> Any:
@@ -80,6 +76,9 @@ def _array_ufunc(self: object, ufunc: np.ufunc, method: str, /, *inputs: object,
         return getattr(ufunc, method)(*_mapped(_plain, inputs), **kwargs)
     if kwargs.get("out") is None:
         function = _function_of(ufunc, method)
+        is_operator = method == "__call__" and type(inputs[0]) is np.ndarray
+        if function is not None and is_operator and dialect.is_spoken_in(sys._getframe(1)):
+            inputs = beside(self, inputs[0]), *inputs[1:]
         if function is not None:
             return _called(ufunc, method, function, inputs, kwargs)
     return _run_in_numpy(_named(ufunc, method), getattr(ufunc, method), inputs, kwargs)

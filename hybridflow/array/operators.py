@@ -7,13 +7,18 @@ the same meaning, and cannot differ from it.
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from hybridflow.array import elementwise, indexing, linalg, reductions, shapes, tensor_methods
+from hybridflow.core.context import dialect
 from hybridflow.core.method_install import give
 from hybridflow.core.tensor import Operators, Tensor
 from hybridflow.core.type_aliases import ArrayLike
+from hybridflow.eager.operands import beside
 from hybridflow.eager.public_op import yields_to
 from hybridflow.errors import ArgumentTypeError, entered, of_arguments, of_user
 
@@ -58,6 +63,8 @@ def _yielding(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def of_left(*operands: object, **options: object) -> Tensor:  # of any number, which the function complains of
+        if dialect.is_tensorflow and type(operands[-1]) is np.ndarray and dialect.is_spoken_in(sys._getframe(1)):
+            operands = *operands[:-1], beside(operands[0], operands[-1])
         try:
             return function(*operands, **options)
         except BaseException as error:

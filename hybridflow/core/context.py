@@ -398,6 +398,9 @@ def _records(tape: Recorder) -> bool:
     return tape._recording
 
 
+_BETWEEN = "hybridflow.errors", "hybridflow.tracing.numpy_scalar", "hybridflow.autograph.hooks.recorder"
+
+
 class Dialect:
     """The dialect in which the package answers programs: its own, or TensorFlow's, where they use its names.
 
@@ -413,6 +416,14 @@ class Dialect:
     def is_spoken_to(self, caller: FrameType) -> bool:
         """Whether code that runs there has TensorFlow's answers: code outside of the package, in its dialect."""
         return self.is_tensorflow and not caller.f_globals.get("__name__", "").startswith("hybridflow.")
+
+    def is_spoken_in(self, caller: FrameType) -> bool:
+        """The same of an operator or a function of NumPy, beyond what notes places of errors and follows a trace."""
+        if not self.is_tensorflow:
+            return False
+        while caller.f_globals.get("__name__") in _BETWEEN and caller.f_back is not None:
+            caller = caller.f_back
+        return self.is_spoken_to(caller)
 
 
 dialect = Dialect()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import difflib
 import functools
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Self, TypeVar
@@ -57,6 +58,28 @@ class Configured:
         names = _argument_names(kind, base)
         return {name: self._plain_argument(name, getattr(self, name)) for name in names}
 
+    def _noted(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        """Remember what a class of the user's is made of, for its configuration, if all of that is plain."""
+        kind: type = type(self)
+        if _is_ours(kind):
+            return
+        names, _ = _parameters_of(kind)
+        arguments = {**dict(zip(names, args)), **kwargs}
+        if len(args) <= len(names) and all(map(_is_plain, arguments.values())):
+            self.__dict__["_given_arguments"] = copy.deepcopy(arguments)
+
+    def _with_given(self, config: dict[str, Any], base: type) -> dict[str, Any]:
+        """A configuration with the arguments that an object was made of, where no class of the user's says them."""
+        kind: type = type(self)
+        owner = next(owner for owner in kind.__mro__ if "get_config" in vars(owner))
+        arguments = self.__dict__.get("_given_arguments")
+        if arguments is None or not _is_ours(owner):
+            return config
+        names, takes_more = _parameters_of(kind)
+        ignored = inspect.signature(base.__init__).parameters  # type: ignore[misc]
+        whole = config | {name: value for name, value in arguments.items() if name not in ignored}
+        return whole if takes_more else {name: value for name, value in whole.items() if name in names}
+
     def _plain_argument(self, name: str, value: object) -> Any:
         """An argument as it stands in a configuration."""
         return value
@@ -72,6 +95,22 @@ class Configured:
             A new instance.
         """
         return cls(**config)
+
+
+@functools.cache
+def _parameters_of(kind: type) -> tuple[tuple[str, ...], bool]:
+    """The names of what the ``__init__`` of a class takes, and whether it takes any others."""
+    parameters = list(inspect.signature(kind.__init__).parameters.values())[1:]  # type: ignore[misc]
+    plain = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    return tuple(plain), any(p.kind is p.VAR_KEYWORD for p in parameters)
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    if isinstance(value, dict):
+        return all(isinstance(key, str) for key in value) and all(map(_is_plain, value.values()))
+    return value is None or isinstance(value, (bool, int, float, str))
 
 
 @functools.cache

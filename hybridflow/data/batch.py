@@ -15,6 +15,7 @@ from hybridflow.core.tensor import Tensor
 from hybridflow.data import elements
 from hybridflow.data.pipeline import INFINITE, Elements, Node, OneSource, Passing, PipelineIterator, Positions, Rows
 from hybridflow.data.strings import array_of, is_text, joined, leaf_of, nothing_of, with_shape
+from hybridflow.data.tensor_slices import holds_rows, rows_of, spec_of_row
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.jit.tensor_spec import TensorSpec
 
@@ -33,6 +34,10 @@ class Batch(Node):
     def spec(self) -> Any:
         whole = self.drop_remainder or self.source.cardinality() == INFINITE
         extent = self.size if whole else None
+        rows = self.source.rows
+        told = None if rows is None else rows.table.span_spec(extent)
+        if told is not None:
+            return told
         return elements.mapped_spec(lambda s: with_shape(s, (extent, *s.shape)), self.source.spec())
 
     def cardinality(self) -> int:
@@ -193,7 +198,7 @@ class Unbatch(Node):
         return UnbatchRun(self.source)
 
     def spec(self) -> Any:
-        return elements.mapped_spec(lambda s: with_shape(s, s.shape[1:]), self.source.spec())
+        return spec_of_row(self.source.spec())
 
 
 class UnbatchRun(OneSource):
@@ -212,6 +217,13 @@ class UnbatchRun(OneSource):
             yield from self._rows()
 
     def _rows(self) -> Elements:
+        if holds_rows(self.element):
+            table = rows_of(self.element)
+            for position, row in enumerate(map(table.row(), range(self.position, table.length)), self.position):
+                self.position = position + 1
+                yield row
+            self.element = None
+            return
         leaves, structure = pytree.flatten(self.element)
         arrays = rows_of_batch(leaves)
         for position in range(self.position, arrays[0].shape[0]):

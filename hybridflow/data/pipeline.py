@@ -49,6 +49,10 @@ class Table:
         """The spec of a row."""
         raise NotImplementedError
 
+    def span_spec(self, extent: int | None) -> Any:
+        """The spec of several rows as one element; None where it follows from that of a row."""
+        return None
+
 
 class Rows(NamedTuple):
     """Rows of a table, in the order of the ints that ``numbers`` gives."""

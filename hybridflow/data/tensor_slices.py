@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,12 @@ from hybridflow.core.promotion import is_supported
 from hybridflow.core.string_tensor import StringTensor
 from hybridflow.core.tensor import Tensor, wrap
 from hybridflow.data.pipeline import Positions, Rows, Table
-from hybridflow.data.strings import array_of, leaf_of, spec_of_array, text_of
+from hybridflow.data.strings import array_of, leaf_of, spec_of_array, text_of, with_shape
 from hybridflow.eager.operands import as_tensor
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.jit.tensor_spec import TensorSpec
+from hybridflow.ragged import Ragged
+from hybridflow.runtime import uninterruptible
 
 
 class ArrayTable(Table):
@@ -53,6 +56,10 @@ class ArrayTable(Table):
 
     def spec(self) -> Any:
         return pytree.unflatten(self.structure, [spec_of_array(a.shape[1:], a) for a in self.arrays])
+
+
+class OneRow(ArrayTable):
+    """Nested arrays as one element."""
 
 
 class NumberTable(Table):
@@ -105,7 +112,9 @@ class ZippedTables(Table):
 def rows_of(value: object) -> Table:
     """The rows of nested arrays.  Raises ShapeError where they differ in number or there are none."""
     stage = "Dataset.from_tensor_slices"
-    parts, structure = _parts(value)
+    parts, structure = _parts(value, has_rows=True)
+    if any(map(is_of_rows, parts)):
+        return _columns().ColumnTable(_columns_of(parts, structure, stage), structure)
     arrays = [resident(part, stage) for part in parts]
     if not arrays:
         raise ArgumentError(stage, "there is nothing to slice. Pass at least one array.")
@@ -117,33 +126,68 @@ def rows_of(value: object) -> Table:
     return ArrayTable(arrays, structure)
 
 
+def is_of_rows(value: object) -> bool:
+    """Whether a value is a ragged tensor, or a sparse one of coordinates."""
+    return isinstance(value, Ragged) or hasattr(type(value), "as_column")
+
+
+def holds_rows(element: object) -> bool:
+    """Whether there is such a tensor in an element, or the spec of one in a spec."""
+    if type(element) is tuple:
+        return any(map(holds_rows, element))
+    return any(map(holds_rows, element.values())) if type(element) is dict else is_of_rows(element)
+
+
+def spec_of_row(spec: object) -> Any:
+    """The spec of a row of what has a spec."""
+    if holds_rows(spec):
+        return _columns().spec_of_row(spec)
+    leaves, structure = pytree.flatten(spec)
+    return pytree.unflatten(structure, [with_shape(leaf, leaf.shape[1:]) for leaf in leaves])
+
+
+@uninterruptible.loaded
+def _columns() -> ModuleType:
+    from hybridflow.data import row_columns  # which only data of such tensors have need of
+
+    return row_columns
+
+
+def _columns_of(parts: Sequence[Any], structure: pytree.Structure, stage: str) -> list[Any]:
+    columns = [_columns().column_of(part if is_of_rows(part) else resident(part, stage)) for part in parts]
+    for path, column in zip(pytree.paths(structure, "tensors"), columns):
+        if column.length != columns[0].length:
+            raise ShapeError(stage, f"{path} has {column.length} rows, others have {columns[0].length}.")
+    return columns
+
+
 def one_row(value: object) -> Table:
     """Nested arrays as one element."""
     parts, structure = _parts(value)
-    return ArrayTable([resident(part, "Dataset.from_tensors")[None] for part in parts], structure)
+    return OneRow([resident(part, "Dataset.from_tensors")[None] for part in parts], structure)
 
 
 class _FullTable:
     """A list, which is an array and no structure."""
 
-    def __init__(self, value: list[Any] | StringTensor) -> None:
+    def __init__(self, value: object) -> None:
         self.value = value
 
 
-def _full_table(value: object) -> Any:
-    """A nested value whose lists are leaves."""
-    if isinstance(value, list) or type(value) is StringTensor:
+def _full_table(value: object, has_rows: bool) -> Any:
+    """A nested value whose lists are leaves, and so are ragged and sparse tensors if it ``has_rows``."""
+    if isinstance(value, list) or type(value) is StringTensor or (has_rows and is_of_rows(value)):
         return _FullTable(value)
     if type(value) is tuple:
-        return tuple([_full_table(part) for part in value])
+        return tuple([_full_table(part, has_rows) for part in value])
     if type(value) is dict:
-        return {key: _full_table(part) for key, part in value.items()}
+        return {key: _full_table(part, has_rows) for key, part in value.items()}
     return value
 
 
-def _parts(value: object) -> tuple[list[Any], pytree.Structure]:
+def _parts(value: object, has_rows: bool = False) -> tuple[list[Any], pytree.Structure]:
     """The arrays of a nested value, and their structure."""
-    leaves, structure = pytree.flatten(_full_table(value))
+    leaves, structure = pytree.flatten(_full_table(value, has_rows))
     return [leaf.value if type(leaf) is _FullTable else leaf for leaf in leaves], structure
 
 

@@ -274,6 +274,24 @@ def as_tensor(value: Any, stage: str, dtype: np.dtype[Any] | None = None) -> Ten
     return out if dtype is None else cast(out, dtype, stage)
 
 
+def beside(tensor: object, array: object) -> Any:
+    """An array as an operand of TensorFlow's operators: of the dtype of the tensor, unless that is of another kind."""
+    assert isinstance(tensor, Operators) and isinstance(array, np.ndarray)
+    dtype = tensor.dtype
+    kinds = (
+        "fiuc"
+        if dtypes.is_complex(dtype)
+        else "fiu"
+        if dtypes.is_float(dtype)
+        else "iu"
+        if dtypes.is_integer(dtype)
+        else ""
+    )
+    if array.dtype == dtype or array.dtype.kind not in kinds:
+        return array
+    return array.astype(dtype) if current.trace is None else as_tensor(array, "operand", dtype)
+
+
 def exclusive(x: Tensor) -> Tensor:
     """``x`` as another object, so that what is assigned to items of the one is not seen by the other."""
     state = now()

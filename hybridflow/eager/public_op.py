@@ -9,13 +9,17 @@ nothing records, traces or asks otherwise.  Whatever fits no plan, and every err
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Sequence
 from types import MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
-from hybridflow.core.context import only_tape, reasons
+import numpy as np
+
+from hybridflow.core.context import dialect, only_tape, reasons
 from hybridflow.core.tier_up import PUBLIC_OPS, TierUp
 from hybridflow.eager.call_signature import form_of, names_objects
+from hybridflow.eager.operands import as_tensor, beside
 from hybridflow.eager.taped_calls import TapedCalls
 from hybridflow.errors import ArgumentTypeError, of_arguments, of_user
 from hybridflow.runtime import fork_safe_locks, uninterruptible
@@ -117,6 +121,11 @@ class OperatorCall(PublicOp):
     __slots__ = ()
 
     def _call_slow(self, *args: object, **kwargs: object) -> Any:
+        array = args[1] if len(args) == 2 and dialect.is_tensorflow else None
+        if type(array) is np.ndarray and array.dtype.kind in "fiu":
+            if dialect.is_spoken_in(sys._getframe(1)):  # native code calls this in the place of the operator
+                array = beside(args[0], array)
+            args = args[0], as_tensor(array, "operand")  # no plan for arrays, which would not ask who calls
         try:
             return super()._call_slow(*args, **kwargs)
         except ArgumentTypeError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from hybridflow import code_traits
 from hybridflow.array.elementwise import exp, sigmoid, tanh
 from hybridflow.core.serialization import kind_of
 from hybridflow.core.tensor import Tensor
@@ -86,4 +87,6 @@ def name_of_activation(function: PublicOp | Callable[..., Any]) -> Any:
     for name, known in _BY_NAME.items():
         if known is function:
             return None if name == "linear" else name
-    return function
+    called = getattr(function, "__name__", None)  # TensorFlow's function of the same name
+    is_compat = "compat" in code_traits.of_module(getattr(function, "__module__", None) or "")
+    return called if is_compat and called in _BY_NAME else function

@@ -39,6 +39,18 @@ from hybridflow.quantize import quantizing
 from hybridflow.tracing.replica_axes import outside_replicas
 
 
+def _noting_arguments(init: Callable[..., None]) -> Callable[..., None]:
+    """The ``__init__`` of a class, which notes what an object of that class, or of one without its own, is made of."""
+
+    @functools.wraps(init)
+    def call(self: Layer, *args: object, **kwargs: object) -> None:
+        if getattr(type(self).__init__, "__wrapped__", None) is init:
+            self._noted(args, kwargs)
+        init(self, *args, **kwargs)
+
+    return call
+
+
 def _noting(build: Callable[..., Any]) -> Callable[..., Any]:
     """``build`` of a class, after which a layer is built whoever called it: the user, too."""
 
@@ -129,12 +141,14 @@ class Layer(Module, Configured):
     _when_built: Callable[[], None] | None = None  # told once the variables are made
     _is_model = False
     _settled_name: str | None = None  # among the layers of a model, see ``naming``
-    _without_variables = frozenset(("_calls", "_label", "_mark"))  # attributes in which none are looked for
+    _without_variables = frozenset(("_calls", "_given_arguments", "_label", "_mark"))  # attributes that hold none
 
     def __init_subclass__(cls, one_tensor: bool | None = None, **options: object) -> None:
         """``one_tensor``: whether ``call`` takes one tensor first, and no list or dict of them.  It goes with ``call``:
         a subclass that defines another one says it anew."""
         super().__init_subclass__(**options)
+        if "__init__" in vars(cls) and not cls.__module__.startswith("hybridflow."):
+            cls.__init__ = _noting_arguments(cls.__init__)  # type: ignore[method-assign]
         if "build" in vars(cls):
             cls.build = _noting(cls.build)  # type: ignore[method-assign]
         if one_tensor is not None or "call" in vars(cls):
@@ -603,7 +617,10 @@ class Layer(Module, Configured):
         return sum(int(variable.size) for variable in self.weights)
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments that make another layer like this; subclasses with arguments add theirs.
+        """The arguments that make another layer like this.
+
+        Those of a class of your own are what it was given, if these are numbers, texts, bools, None, or lists and
+        dicts of such.  Where others are given, the class adds them to what its base class returns.
 
         Returns:
             A dict from names to values.
@@ -611,7 +628,7 @@ class Layer(Module, Configured):
         config = {"name": self._name, "trainable": self.trainable, "dtype": self._policy.name}
         if self.activity_regularizer is not None:
             config["activity_regularizer"] = describe(self.activity_regularizer)
-        return config | self._own_arguments(Layer)
+        return self._with_given(config | self._own_arguments(Layer), Layer)
 
     def _plain_argument(self, name: str, value: Any) -> Any:
         if name.endswith("activation"):

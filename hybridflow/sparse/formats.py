@@ -326,6 +326,22 @@ class COO(SparseBase):
         """The shape, under TensorFlow's name."""
         return self.shape
 
+    def as_column(self) -> Any:
+        """The rows, as the elements of a dataset.
+
+        Returns:
+            A column of ``hybridflow.data``.
+        """
+        return importlib.import_module("hybridflow.sparse.rows").SparseColumn(self)
+
+    def spec_of_row(self) -> Any:
+        """Of what is the spec of a tensor: the spec of its rows.
+
+        Returns:
+            A ``COO`` of specs.
+        """
+        return importlib.import_module("hybridflow.sparse.rows").sparse_spec(self.outline.shape[1:-1], self.values)
+
     def coordinate(self, axis: int) -> Tensor:
         """The coordinates of entries along an axis.
 

@@ -307,3 +307,13 @@ def test_texts_of_files_are_bytes(tmp_path: Path) -> None:
     with tf.Session() as sess:
         assert sess.run(line) == b"1" and sess.run(line) == b"bc"
         assert sess.run(pair).tolist() == [b"1", b"bc"]
+
+
+def test_functions_of_tensorflow_1_are_activations_of_layers() -> None:
+    model = tf.keras.Sequential(
+        [
+            tf.keras.layers.Dense(4, activation=tf.nn.relu, input_shape=(3,)),
+            tf.keras.layers.Dense(1, activation=tf.nn.sigmoid),
+        ]
+    )
+    assert model.predict(np.zeros((2, 3), "float32"), verbose=0).tolist() == [[0.5], [0.5]]

@@ -325,3 +325,68 @@ def test_pictures_of_what_cannot_be_drawn(wrong: dict[str, Any], kind: type[Exce
     with pytest.raises(kind, match=next(iter(wrong))):
         hf.plot_model(**arguments)
     assert not (tmp_path / "model.dot").exists()
+
+
+class Untold(layers.Layer):
+    """One of the user's own that says no configuration."""
+
+    def __init__(self, units: int, rate: float = 0.5, note: Any = None, **options: Any) -> None:
+        super().__init__(**options)
+        self.dense, self.times = layers.Dense(units), rate
+
+    def call(self, inputs: Any) -> Any:
+        return self.dense(inputs) * self.times
+
+
+class Fixed(layers.Layer):
+    """The same, which takes nothing else."""
+
+    def __init__(self, by: float) -> None:
+        super().__init__()
+        self.times = by
+
+    def call(self, inputs: Any) -> Any:
+        return inputs * self.times
+
+
+class UntoldModel(hf.Model):
+    """A model that says no configuration."""
+
+    def __init__(self, units: int = 30, **options: Any) -> None:
+        super().__init__(**options)
+        self.hidden = Untold(units, 0.25)
+
+    def call(self, inputs: Any) -> Any:
+        return self.hidden(inputs)
+
+
+@pytest.mark.parametrize("suffix", ["keras", "safetensors"])
+def test_classes_of_the_users_without_a_configuration_are_made_of_what_they_were_given(
+    suffix: str, tmp_path: Path
+) -> None:
+    if suffix == "keras":
+        pytest.importorskip("h5py")
+    assert Untold(3, rate=0.1, name="a").get_config() == {
+        "name": "a", "trainable": True, "dtype": "float32", "units": 3, "rate": 0.1,
+    }  # fmt: skip
+    assert Fixed(4.0).get_config() == {"by": 4.0}
+    assert "units" not in Untold(3, note=object()).get_config()  # nothing that a file could hold
+    for model in (UntoldModel(4), hf.Sequential([hf.Input((3,)), Untold(2, 0.1), Fixed(3.0)])):
+        expected = model(X)
+        path = tmp_path / f"m.{suffix}"
+        model.save(path)
+        again = models.load_model(path, custom_objects={"UntoldModel": UntoldModel, "Untold": Untold, "Fixed": Fixed})
+        np.testing.assert_array_equal(again(X).numpy(), expected.numpy())
+
+
+def test_what_a_layer_was_given_is_not_what_its_lists_became() -> None:
+    sizes = [1, 2]
+
+    class Listed(layers.Layer):
+        def __init__(self, sizes: list[int]) -> None:
+            super().__init__()
+            self.sizes = sizes
+
+    layer = Listed(sizes)
+    sizes.append(3)
+    assert layer.get_config() == {"sizes": [1, 2]}

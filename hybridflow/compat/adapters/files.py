@@ -258,14 +258,14 @@ def timeseries_dataset_from_array(
     end_index: int | None = None,
 ) -> Any:  # fmt: skip
     """``tf.keras.utils.timeseries_dataset_from_array``: windows of the rows, with the target of each one's first."""
-    rows = np.asarray(data)
+    rows = _rows_of(data)
     first, last = start_index or 0, len(rows) if end_index is None else end_index
     if not 0 <= first < last <= len(rows) or min(sequence_length, sequence_stride, sampling_rate) < 1:
         raise ArgumentError(
             "timeseries_dataset_from_array", f"rows {first} to {last} of {len(rows)}, with lengths or steps below 1."
         )
     starts = np.arange(first, last - (sequence_length - 1) * sampling_rate, sequence_stride)
-    wanted = None if targets is None else np.asarray(targets)
+    wanted = None if targets is None else _rows_of(targets)
     if wanted is not None:
         starts = starts[starts < first + len(wanted)]
     dataset = Dataset.from_tensor_slices(starts)
@@ -279,6 +279,10 @@ def timeseries_dataset_from_array(
 
     dataset = dataset.map(window)
     return dataset if batch_size is None else dataset.batch(batch_size)
+
+
+def _rows_of(data: TensorLike) -> np.ndarray:
+    return convert_to_tensor(data).numpy() if isinstance(data, (list, tuple)) else np.asarray(data)
 
 
 @tf_export("data.experimental.cardinality")

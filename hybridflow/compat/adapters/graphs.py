@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -291,6 +291,12 @@ def to_code(entity: Any, recursive: bool = True, experimental_optional_features:
         raise ArgumentError("autograph.to_code", f"there is no source of {entity!r}; define it in a file.")
     node = instrument(source.node, frozenset(code.co_freevars), source.owner, _RECORDER)
     return ast.unparse(ast.fix_missing_locations(_Readable().visit(node))) + "\n"
+
+
+@tf_export("autograph.to_graph")
+def to_graph(entity: Callable[..., Any], recursive: bool = True, experimental_optional_features: object = None) -> Any:
+    """``tf.autograph.to_graph``: the function, whose conditions and loops may depend on tensors."""
+    return hf.function(inspect.unwrap(getattr(entity, "python_function", entity)))
 
 
 _RECORDER = "<recorder>"

@@ -9,6 +9,7 @@ import numpy as np
 
 import hybridflow as hf
 from hybridflow.compat.export import tf_export
+from hybridflow.core.promotion import to_dtype
 from hybridflow.errors import ArgumentError, ShapeError
 from hybridflow.ragged import Ragged
 
@@ -96,6 +97,7 @@ class DynamicRaggedShape:
     def __init__(self, row_partitions: Sequence[RowPartition], inner_shape: object, dtype: object = None) -> None:
         self.row_partitions = tuple(row_partitions)
         self._inner = tuple(int(n) for n in np.asarray(inner_shape).reshape(-1))
+        self._dtype = to_dtype(np.int64 if dtype is None else getattr(dtype, "dtype", dtype), "DynamicRaggedShape")
         counts = [*(part.nrows() for part in self.row_partitions[1:]), *self._inner[:1]]
         for part, count in zip(self.row_partitions, counts):
             if part.nvals() != count:
@@ -120,8 +122,8 @@ class DynamicRaggedShape:
     def from_tensor(cls, t: Any, dtype: DTypeLike | None = None) -> DynamicRaggedShape:
         """The shape of a tensor, or of a ragged one."""
         if not isinstance(t, Ragged):
-            return cls([], hf.asarray(t).shape)
-        return cls([RowPartition(splits.numpy()) for splits in t.nested_row_splits], t.flat_values.shape)
+            return cls([], hf.asarray(t).shape, dtype)
+        return cls([RowPartition(splits.numpy()) for splits in t.nested_row_splits], t.flat_values.shape, dtype)
 
     @property
     def flat(self) -> tuple[int, ...]:
@@ -131,7 +133,7 @@ class DynamicRaggedShape:
     @property
     def inner_shape(self) -> Any:
         """The shape of the values, as a tensor."""
-        return hf.asarray(np.array(self._inner, np.int64))
+        return hf.asarray(np.array(self._inner, self._dtype))
 
     @property
     def num_row_partitions(self) -> int:
@@ -168,7 +170,7 @@ class DynamicRaggedShape:
         extent = lengths[int(index)]
         if isinstance(extent, tuple):
             raise ArgumentError("DynamicRaggedShape", f"Index {index} is not uniform")
-        return hf.asarray(np.int64(extent))
+        return hf.asarray(self._dtype.type(extent))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DynamicRaggedShape) and self.static_lengths() == other.static_lengths()

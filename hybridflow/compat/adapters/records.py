@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,45 @@ from hybridflow.errors import ArgumentError, DataError, InvalidArgumentError
 from hybridflow.ragged import Ragged
 
 
-class _Values:
+class Message:
+    """Equal to others that hold the same, and shown in the text form of protocol buffers."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.__dict__ == self.__dict__
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _lines(self) -> list[str]:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return "".join(f"{line}\n" for line in self._lines())
+
+
+def block(name: str, lines: Iterable[str]) -> list[str]:
+    """The lines of a message in another one."""
+    return [f"{name} {{", *(f"  {line}" for line in lines), "}"]
+
+
+def entries(name: str, values: Mapping[str, Any]) -> list[str]:
+    """The lines of messages by name."""
+    keyed = [[f"key: {_text(key)}", *block("value", one._lines())] for key, one in values.items()]
+    return [line for entry in keyed for line in block(name, entry)]
+
+
+class Entries(dict[str, Any]):
+    """Messages by name; one that is asked for is there."""
+
+    def __init__(self, kind: Callable[[], Any], values: Mapping[str, Any]) -> None:
+        super().__init__(values)
+        self._new = kind
+
+    def __missing__(self, key: str) -> Any:
+        value = self[key] = self._new()
+        return value
+
+
+class _Values(Message):
     """A list of values of one kind."""
 
     dtype: DTypeLike = object
@@ -27,13 +65,23 @@ class _Values:
     def __init__(self, value: Sequence[Any] = ()) -> None:
         self.value = [one.numpy() if hasattr(one, "numpy") else one for one in value]
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(value={self.value!r})"
+    def _lines(self) -> list[str]:
+        return [f"value: {_text(one)}" for one in self.value]
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, type(self)) and self.value == other.value
 
-    __hash__ = None  # type: ignore[assignment]
+def _text(value: str | bytes | float | np.number) -> str:
+    """A value as the text form has it: bytes in quotes, floats of as few digits as tell them."""
+    if isinstance(value, (str, bytes)):
+        data = value.encode() if isinstance(value, str) else value
+        escaped = [_ESCAPES.get(one) or (chr(one) if 32 <= one < 127 else f"\\{one:03o}") for one in data]
+        return f'"{"".join(escaped)}"'
+    if not isinstance(value, (float, np.floating)):
+        return str(int(value))
+    short = f"{value:.6g}"
+    return short if np.float32(short) == np.float32(value) else f"{value:.9g}"
+
+
+_ESCAPES = {ord(key): f"\\{name}" for key, name in zip("\n\r\t\"'\\", "nrt\"'\\")}
 
 
 @tf_export("train.BytesList")
@@ -56,7 +104,7 @@ class Int64List(_Values):
 
 
 @tf_export("train.Feature")
-class Feature:
+class Feature(Message):
     """``tf.train.Feature``: one of three lists; the others are empty."""
 
     def __init__(
@@ -68,17 +116,29 @@ class Feature:
         lists = [name for name, part in zip(_LISTS, (bytes_list, float_list, int64_list)) if part is not None]
         if len(lists) > 1:
             raise ArgumentError("train.Feature", f"{' and '.join(lists)} are given; a feature is one of them.")
-        self._kind = lists[0] if lists else None
+        self._given = lists[0] if lists else None
         self.bytes_list = bytes_list or BytesList()
         self.float_list = float_list or FloatList()
         self.int64_list = int64_list or Int64List()
+
+    @property
+    def _kind(self) -> str | None:
+        """Which list it is: the one that was given, or that has values."""
+        return self._given or next((name for name in _LISTS if getattr(self, name).value), None)
 
     def WhichOneof(self, group: str) -> str | None:
         """Which of the lists it is."""
         return self._kind
 
-    def __repr__(self) -> str:
-        return f"Feature({'' if self._kind is None else f'{self._kind}={getattr(self, self._kind)!r}'})"
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Feature) or self._kind != other._kind:
+            return False
+        return self._array().tolist() == other._array().tolist()
+
+    __hash__ = None
+
+    def _lines(self) -> list[str]:
+        return [] if self._kind is None else block(self._kind, getattr(self, self._kind)._lines())
 
     def _array(self) -> np.ndarray:
         held = getattr(self, self._kind or "int64_list")
@@ -90,7 +150,7 @@ class Feature:
 
     def ParseFromString(self, serialized: bytes) -> int:
         """Become the feature of these bytes; returns their number.  Raises DataError for bytes that are none."""
-        example = Example.FromString(_example_of(bytes(serialized))) if serialized else Example()
+        example = Example.FromString(example_of(bytes(serialized))) if serialized else Example()
         feature = example.features.feature.get("", Feature())
         self.__dict__.update(feature.__dict__)
         return len(serialized)
@@ -102,13 +162,8 @@ class Feature:
         result.ParseFromString(serialized)
         return result
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Feature) and self.__dict__ == other.__dict__
 
-    __hash__ = None  # type: ignore[assignment]
-
-
-def _example_of(feature: bytes) -> bytes:
+def example_of(feature: bytes) -> bytes:
     """The bytes of an example whose only feature, called "", has these."""
     entry = delimited(1, b"") + delimited(2, feature)
     return delimited(1, delimited(1, entry))
@@ -118,23 +173,18 @@ _LISTS = {"bytes_list": BytesList, "float_list": FloatList, "int64_list": Int64L
 
 
 @tf_export("train.Features")
-class Features:
+class Features(Message):
     """``tf.train.Features``: features by name."""
 
     def __init__(self, feature: Mapping[str, Feature] | None = None) -> None:
-        self.feature = dict(feature or {})
+        self.feature = Entries(Feature, feature or {})
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Features) and self.feature == other.feature
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"Features(feature={self.feature!r})"
+    def _lines(self) -> list[str]:
+        return entries("feature", self.feature)
 
 
 @tf_export("train.Example")
-class Example:
+class Example(Message):
     """``tf.train.Example``: the features of a record, and its bytes."""
 
     def __init__(self, features: Features | None = None) -> None:
@@ -162,13 +212,8 @@ class Example:
         result.ParseFromString(serialized)
         return result
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Example) and self.features == other.features
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"Example(features={self.features!r})"
+    def _lines(self) -> list[str]:
+        return block("features", self.features._lines())
 
 
 def _kind(dtype: DTypeLike) -> Any:
@@ -358,11 +403,11 @@ def parse_single_example(
     texts = as_strings(serialized, "parse_single_example")
     if texts.ndim:
         raise ArgumentError("parse_single_example", f"serialized is {texts.type}. Expected one text.")
-    row = _parsed(texts.numpy(), _plain(features))
-    return {key: _made(key, feature, [row], True) for key, feature in features.items()}
+    row = parsed(texts.numpy(), _plain(features))
+    return {key: made(key, feature, [row], True) for key, feature in features.items()}
 
 
-def _made(name: str, feature: object, rows: list[Any], is_single: bool = False) -> Any:
+def made(name: str, feature: object, rows: list[Any], is_single: bool = False) -> Any:
     """A feature of the examples."""
     if isinstance(feature, RaggedFeature):
         return _ragged(name, feature, rows, is_single)
@@ -372,7 +417,7 @@ def _made(name: str, feature: object, rows: list[Any], is_single: bool = False) 
     return _single(values[0], feature) if is_single else _together(values, feature)
 
 
-def _parsed(record: bytes, features: Any) -> dict[str, Any]:
+def parsed(record: bytes, features: Any) -> dict[str, Any]:
     """The features of a record.  Raises InvalidArgumentError for other bytes, as TensorFlow does."""
     try:
         return hf.data.parse_single_example(record, features)
@@ -394,25 +439,32 @@ def parse_example(serialized: object, features: Any, example_names: object = Non
     if not records.ndim:
         return parse_single_example(records, features)
     plain = _plain(features)
-    rows = [_parsed(one, plain) for one in records.texts.ravel().tolist()]
-    return {key: _made(key, feature, rows) for key, feature in features.items()}
+    rows = [parsed(one, plain) for one in records.texts.ravel().tolist()]
+    return {key: made(key, feature, rows) for key, feature in features.items()}
 
 
 def _together(rows: list[Any], feature: Any) -> Any:
     if isinstance(feature, hf.data.FixedLenFeature):
         return hf.stack(rows)
-    counts = [int(row.shape[0]) for row in rows]
-    width = max(counts, default=0)
     if isinstance(feature, hf.data.VarLenFeature):
+        counts = [int(row.shape[0]) for row in rows]
+        width = max(counts, default=0)
         places = [(k, n) for k, count in enumerate(counts) for n in range(count)]
         values = hf.concat(rows, axis=0)
         return hf.sparse.COO(np.array(places, np.int64).reshape(-1, 2), values, (len(rows), width))
+    return padded_rows(rows, feature)
+
+
+def padded_rows(rows: list[Any], feature: hf.data.FixedLenSequenceFeature) -> Any:
+    """Rows of other lengths as one tensor, filled up with the default value of a feature."""
+    counts = [int(row.shape[0]) for row in rows]
+    width = max(counts, default=0)
     padded = []
     for row, count in zip(rows, counts):
         wanted = (width - count, *row.shape[1:])
-        filling = "" if isinstance(row, hf.strings.StringTensor) else feature.default_value or 0
+        filling = feature.default_value or 0
         fill = (
-            hf.broadcast_to(hf.strings.constant(filling), wanted)
+            hf.broadcast_to(hf.strings.constant(""), wanted)
             if isinstance(row, hf.strings.StringTensor)
             else hf.full(wanted, filling, dtype=row.dtype)
         )

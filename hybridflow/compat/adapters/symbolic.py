@@ -32,3 +32,23 @@ def over_symbols(function: Callable[..., Any]) -> Callable[..., Any]:
         return hf.layers.Lambda(apply)(symbols if len(symbols) > 1 else symbols[0])
 
     return call
+
+
+def activation_over_symbols(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """The same of an activation, which without options is a layer that files can hold."""
+    over_any = over_symbols(function)
+
+    @functools.wraps(function)
+    def call(*args: object, **kwargs: object) -> Any:
+        if len(args) == 1 and not kwargs and isinstance(args[0], Symbol):
+            return hf.layers.Activation(name)(args[0])
+        return over_any(*args, **kwargs)
+
+    return call
+
+
+def of_name(dotted: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of ``keras.ops`` or ``keras.activations`` that takes symbols."""
+    if dotted.startswith("keras.ops."):
+        return over_symbols(function)
+    return activation_over_symbols(function, dotted.rpartition(".")[2])

@@ -7,23 +7,25 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import hybridflow as hf
-from hybridflow.compat.adapters.values import Reference, TensorShape, as_dtype
+from hybridflow.compat.adapters.values import Reference, TensorShape, as_dtype, convert_to_tensor, operand
 from hybridflow.compiler.ir.extents import Dim
 from hybridflow.core.context import dialect
 from hybridflow.core.donated_tensor import DonatedTensor
 from hybridflow.core.layer_context import mask_of
 from hybridflow.core.lazy_tensor import LazyTensor
+from hybridflow.core.shape import Shape
 from hybridflow.core.string_tensor import StringTensor
 from hybridflow.core.type_aliases import DTypeLike
+from hybridflow.data.map_filter import Filter, Interleave
+from hybridflow.data.pipeline import TableNode
 from hybridflow.errors import ArgumentError
 from hybridflow.layers.keras_tensor import Symbol
-from hybridflow.models.functional import Functional
 from hybridflow.models.model import Model
 from hybridflow.models.trainer import Trainer
 from hybridflow.ragged import Ragged
@@ -31,6 +33,8 @@ from hybridflow.sparse import COO
 from hybridflow.tracing.symbolic_tensor import SymbolicTensor
 
 if TYPE_CHECKING:
+    from hybridflow.compat.export import TensorLike
+    from hybridflow.core.type_aliases import ArrayLike
     from hybridflow.core.variable import Variable
 
 
@@ -39,13 +43,42 @@ def install() -> None:
     speak TensorFlow's dialect from here on."""
     setattr(hf.Tensor, "_keras_mask", property(mask_of))  # noqa: B010
     setattr(Symbol, "_keras_mask", property(_mask_of_symbol))  # noqa: B010
+    setattr(COO, "__init__", _with_tensors(COO.__init__, 2))  # noqa: B010
+    for name, maker in _MORE_MAKERS.items():
+        setattr(Ragged, name, classmethod(maker))
+    for name, reader in (("row_starts", _row_starts), ("row_limits", _row_limits)):
+        setattr(Ragged, name, reader)
+    for name in [name for name in vars(Ragged) if name.startswith("from_")]:
+        setattr(Ragged, name, classmethod(_with_tensors(getattr(Ragged, name).__func__, 1)))
     setattr(Ragged, "to_sparse", _rows_as_sparse)  # noqa: B010
+    for rows_kind in (Ragged, COO):
+        setattr(rows_kind, "value_type", property(type))  # noqa: B010  # of their specs
     setattr(Ragged, "from_sparse", classmethod(_rows_of_sparse))  # noqa: B010
     for kind in (hf.Tensor, hf.Variable):
         setattr(kind, "ref", _ref)  # noqa: B010
     setattr(hf.layers.Layer, "add_variable", _add_variable)  # noqa: B010
     _install_answers()
     dialect.is_tensorflow = True
+
+
+def _with_tensors(make: Callable[..., Any], place: int) -> Callable[..., Any]:
+    """A maker to which programs give lists as values: tensors of TensorFlow's dtypes are made of these."""
+
+    @functools.wraps(make)
+    def call(*args: object, **kwargs: object) -> Any:
+        if dialect.is_spoken_to(sys._getframe(1)):
+            args = tuple([_tensor_of(x) if k == place else x for k, x in enumerate(args)])
+            kwargs = {name: _tensor_of(x) if name in _VALUES else x for name, x in kwargs.items()}
+        return make(*args, **kwargs)
+
+    return call
+
+
+_VALUES = "values", "flat_values", "tensor"
+
+
+def _tensor_of(value: object) -> object:
+    return convert_to_tensor(value) if isinstance(value, (list, tuple)) else value
 
 
 def _mask_of_symbol(x: Symbol) -> Any:
@@ -74,6 +107,49 @@ def _rows_as_sparse(x: Ragged, name: str | None = None) -> COO:
     return COO(hf.stack([rows, places], axis=1), x.values, shape)
 
 
+def _from_row_starts(
+    kind: type[Ragged], values: TensorLike, row_starts: ArrayLike, name: str | None = None, validate: bool = True
+) -> Any:
+    count = values.nrows() if isinstance(values, Ragged) else operand(values).shape[0]
+    starts = hf.asarray(row_starts)
+    return kind.from_row_splits(values, hf.concat([starts, hf.reshape(hf.asarray(count, starts.dtype), (1,))]))
+
+
+def _from_row_limits(
+    kind: type[Ragged], values: TensorLike, row_limits: ArrayLike, name: str | None = None, validate: bool = True
+) -> Any:
+    limits = hf.asarray(row_limits)
+    return kind.from_row_splits(values, hf.concat([hf.zeros((1,), limits.dtype), limits]))
+
+
+def _from_nested_value_rowids(
+    kind: type[Ragged], flat_values: TensorLike, nested_value_rowids: Sequence[TensorLike],
+    nested_nrows: Sequence[int] | None = None, name: str | None = None,
+    validate: bool = True,
+) -> Any:  # fmt: skip
+    counts = [None] * len(nested_value_rowids) if nested_nrows is None else nested_nrows
+    for rowids, count in reversed(list(zip(nested_value_rowids, counts))):
+        flat_values = kind.from_value_rowids(flat_values, rowids, count)
+    return flat_values
+
+
+_MORE_MAKERS: dict[str, Callable[..., Any]] = {
+    "from_row_starts": _from_row_starts,
+    "from_row_limits": _from_row_limits,
+    "from_nested_value_rowids": _from_nested_value_rowids,
+}
+
+
+def _row_starts(x: Ragged, name: str | None = None) -> Any:
+    """Where each row begins."""
+    return x.row_splits[:-1]
+
+
+def _row_limits(x: Ragged, name: str | None = None) -> Any:
+    """Where each row ends."""
+    return x.row_splits[1:]
+
+
 def _rows_of_sparse(kind: type, st_input: COO, name: str | None = None) -> Ragged:
     """The rows of a sparse matrix whose entries are at the beginning of each."""
     at = st_input.indices.numpy()
@@ -99,7 +175,7 @@ def _install_answers() -> None:
     """Let attributes and methods of the package's classes have answers in TensorFlow's dialect, too."""
     tensors: tuple[type, ...] = (hf.Tensor, LazyTensor, DonatedTensor, SymbolicTensor, StringTensor, hf.Variable)
     for kind in (*tensors, Symbol):
-        _convert_property(kind, "shape", _shape)
+        _convert_property(kind, "shape", Shape if kind is Symbol else _shape)
         if kind is not hf.Variable:
             _convert_property(kind, "dtype", _name if kind is Symbol else as_dtype)
         if "device" in vars(kind):
@@ -115,12 +191,14 @@ def _install_answers() -> None:
     _convert_property(COO, "dense_shape", _extents_as_tensor)
     _convert_property(hf.IndexedSlices, "dtype", as_dtype)
     _convert_property(Trainer, "metrics_names", _metric_names, of_owner=True)
-    _convert_property(Functional, "output_shape", _single)
-    _convert_property(Functional, "input_shape", _single)
+    _convert_property(hf.Model, "output_shape", _single)
+    _convert_property(hf.Model, "input_shape", _single)
     _convert_property(hf.TensorSpec, "dtype", as_dtype)
     for table in (hf.lookup.StaticHashTable, hf.lookup.MutableHashTable, hf.lookup.StaticVocabularyTable):
         _convert_property(table, "key_dtype", as_dtype)
         _convert_property(table, "value_dtype", as_dtype)
+    for schedule_kind in _own_kinds(hf.optimizers.schedules.LearningRateSchedule):
+        _replace_method(schedule_kind, "__call__", _rate)
     for layer_kind in _own_kinds(hf.layers.Layer):
         _convert_config(layer_kind)
     for kind, name, replacement in (
@@ -141,6 +219,7 @@ def _install_answers() -> None:
         (hf.Variable, "__repr__", _repr_of_variable),
         (StringTensor, "__repr__", _repr_of_texts),
         (StringTensor, "__str__", _str_of_texts),
+        (StringTensor, "__format__", _format_of_texts),
         (SymbolicTensor, "__repr__", _repr_of_symbolic),
         (Symbol, "__repr__", _repr_of_symbol),
         (hf.layers.Layer, "__repr__", _repr_of_layer),
@@ -208,6 +287,8 @@ def _metric_names(model: Model, names: object) -> list[str]:
 
 
 def _single(shape: object) -> Any:
+    if isinstance(shape, Shape):
+        return tuple(shape)
     return shape[0] if isinstance(shape, list) and len(shape) == 1 else shape
 
 
@@ -235,11 +316,17 @@ def _get_shape(inner: Any, self: Any) -> Any:
     return _shape(inner(self))
 
 
+def _rate(inner: Callable[..., Any], self: object, step: object) -> Any:
+    """Rates are calculated in float64, and shown in float32."""
+    result = inner(self, step)
+    return hf.astype(result, hf.float32) if dialect.is_spoken_to(sys._getframe(2)) else result
+
+
 def _numpy_of_ragged(inner: Any, self: Any) -> Any:
     return _rows(self) if dialect.is_spoken_to(sys._getframe(2)) else inner(self)
 
 
-_WRAPPERS: tuple[Any, ...] = (_numpy, _get_shape, _numpy_of_ragged)
+_WRAPPERS: tuple[Any, ...] = (_numpy, _get_shape, _numpy_of_ragged, _rate)
 
 
 def _convert_config(kind: type) -> None:
@@ -316,6 +403,10 @@ def _str_of_texts(x: StringTensor) -> str:
     return f"tf.Tensor({_text_of_texts(x, str)}, shape={_shape_text(x.shape)}, dtype=string)"
 
 
+def _format_of_texts(x: StringTensor, spec: str) -> str:
+    return format(x.numpy(), spec) if x.is_known else _str_of_texts(x)
+
+
 def _text_of_texts(x: Any, how: Callable[[Any], str]) -> str:
     if not x.is_known:
         return "..."
@@ -370,7 +461,33 @@ def _repr_of_spec(spec: Any) -> str:
 
 
 def _repr_of_dataset(dataset: Any) -> str:
-    return f"<_{type(dataset).__name__.lstrip('_')} element_spec={dataset.element_spec!r}>"
+    return f"<{_class_of_dataset(dataset)} element_spec={dataset.element_spec!r}>"
+
+
+def _class_of_dataset(dataset: hf.data.Dataset) -> str:
+    """TensorFlow's class of a dataset, by the node or the table that it is made of."""
+    class_name = type(dataset).__name__.lstrip("_")
+    node: object = dataset._node
+    if class_name != "Dataset":
+        return f"{class_name}V2" if class_name in _OF_FILES else f"_{class_name}"
+    kind = type(node.rows.table if isinstance(node, TableNode) and node.rows is not None else node).__name__
+    if kind == "Cache" or kind == "FileCache":
+        return "CacheDataset"
+    if isinstance(node, Filter) and node.ends:
+        return "_TakeWhileDataset"
+    if isinstance(node, Interleave):
+        return "_FlatMapDataset" if node.cycle == 1 else f"_{'Parallel' if node.ahead else ''}InterleaveDataset"
+    return f"_{_NODES.get(kind, kind)}Dataset"
+
+
+_OF_FILES = "TFRecordDataset", "TextLineDataset", "FixedLengthRecordDataset", "CsvDataset"
+_NODES = {
+    "ArrayTable": "TensorSlice", "ColumnTable": "TensorSlice", "OneRow": "Tensor", "NumberTable": "Range",
+    "ZippedTables": "Zip", "RaggedBatch": "Batch", "Buckets": "GroupByWindow", "Windows": "GroupByWindow",
+    "Optioned": "Options", "Counted": "AssertCardinality", "Generated": "FlatMap", "Ignored": "IgnoreErrors",
+    "Mix": "DirectedInterleave", "Resampled": "DirectedInterleave", "RandomNumbers": "Random", "Counter": "Scan",
+    "ProcessMap": "ParallelMap", "Snapshot": "Map", "ToDevice": "Prefetch",
+}  # fmt: skip
 
 
 def _format_of_variable(v: Any, spec: str) -> str:
@@ -378,8 +495,22 @@ def _format_of_variable(v: Any, spec: str) -> str:
 
 
 def _repr_of_ragged(x: Ragged) -> str:
+    if isinstance(x.row_splits, hf.TensorSpec):
+        return _repr_of_ragged_spec(x)
     with np.printoptions(formatter={"all": _text_of_rows}):
         return f"<tf.RaggedTensor {_text_of_rows(_rows(x))}>"
+
+
+def _repr_of_ragged_spec(x: Ragged) -> str:
+    count = x.row_splits.shape[0]
+    sizes, rank, splits = [None if count is None else count - 1], 0, as_dtype(x.row_splits.dtype)
+    inside: object = x
+    while isinstance(inside, Ragged):
+        inside, rank = inside.values, rank + 1
+        sizes.append(None)
+    assert isinstance(inside, hf.TensorSpec)
+    shape = TensorShape([*sizes, *inside.shape[1:]])
+    return f"RaggedTensorSpec({shape!r}, {as_dtype(inside.dtype)!r}, {rank}, {splits!r})"
 
 
 def _text_of_rows(x: object) -> str:
@@ -400,7 +531,9 @@ def _rows(x: Ragged) -> np.ndarray:
 
 
 def _repr_of_coo(x: Any) -> str:
-    return f"SparseTensor(indices={x.indices}, values={x.values}, dense_shape={_str(hf.asarray(x.shape))})"
+    if isinstance(x.values, hf.TensorSpec):
+        return f"SparseTensorSpec({TensorShape(x.outline.shape[:-1])!r}, {as_dtype(x.values.dtype)!r})"
+    return f"SparseTensor(indices={x.indices!s}, values={x.values!s}, dense_shape={_str(hf.asarray(x.shape))})"
 
 
 def _repr_of_slices(x: Any) -> str:

@@ -25,6 +25,7 @@ from hybridflow.core.tensor import Operators, Tensor
 from hybridflow.core.type_aliases import ShapeLike
 from hybridflow.errors import ArgumentError, DTypeError, TraceError
 from hybridflow.ragged import Ragged
+from hybridflow.sparse import COO
 
 if TYPE_CHECKING:
     from hybridflow.core.type_aliases import ArrayLike, DTypeLike
@@ -245,7 +246,7 @@ def _as_made(tensor: Tensor, value: object) -> Any:
 
 def _is_of_ints(value: object) -> bool:
     """Whether its numbers are Python's ints."""
-    while isinstance(value, (list, tuple)) and value:
+    while isinstance(value, (list, tuple, range)) and value:
         value = value[0]
     return (type(value) is int or isinstance(value, Dim)) and not isinstance(value, np.generic)
 
@@ -518,7 +519,7 @@ def _number_or_tensor(value: object) -> Any:
 def shape(input: TensorLike, out_type: DTypeLike = dtypes.int32, name: str | None = None) -> Any:
     """``tf.shape``: an int32 tensor; in a traced function the extents themselves, until they are returned."""
     if isinstance(input, Ragged):
-        return DynamicRaggedShape.from_tensor(input)
+        return DynamicRaggedShape.from_tensor(input, out_type)
     extents = operand(input).shape
     if now().trace is not None:
         return Extents(extents).of_kind(out_type)
@@ -729,8 +730,8 @@ class Reference:
 
 @tf_export("keras.ops.is_tensor", "is_tensor")
 def is_tensor(x: TensorLike) -> bool:
-    """``tf.is_tensor``: of variables too."""
-    return isinstance(x, Operators)
+    """``tf.is_tensor``: of variables, and of ragged and sparse tensors too."""
+    return isinstance(x, (Operators, Ragged, COO, hf.IndexedSlices))
 
 
 def as_texts(element: Any) -> Any:

@@ -25,6 +25,8 @@ from hybridflow.compat.adapters import (  # noqa: F401  # each enters its names
     numpy_names as _numpy_names,
     records as _records,
     replicas as _replicas,
+    scripts as _scripts,
+    sequence_records as _sequence_records,
     sequences as _sequences,
     settings as _settings,
     special as _special,

@@ -56,8 +56,6 @@ not_here(
     {
         "decode_compressed": "use Python's zlib in a tf.py_function",
         "write_graph": "print f.ir() of a tf.function",
-        "parse_sequence_example": "use tf.io.parse_single_example with FixedLenSequenceFeature",
-        "parse_single_sequence_example": "use tf.io.parse_single_example with FixedLenSequenceFeature",
     },
 )
 not_here(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import hybridflow as hf
-from hybridflow.compat.adapters.draws import generator_of
+from hybridflow.compat.adapters.draws import generator_of, stateless_uniform
 from hybridflow.compat.adapters.values import as_extents, convert_to_tensor, operand, saturate_cast
 from hybridflow.compat.export import TensorLike, export, tf_export
 from hybridflow.compiler.ir import dtypes
@@ -423,33 +423,34 @@ def random_saturation(image: TensorLike, lower: float, upper: float, seed: objec
 @tf_export("image.stateless_random_brightness")
 def stateless_random_brightness(image: TensorLike, max_delta: float, seed: ArrayLike) -> Any:
     """``tf.image.stateless_random_brightness``."""
-    return adjust_brightness(image, hf.random.stateless_uniform((), seed, -max_delta, max_delta))
+    return adjust_brightness(image, stateless_uniform((), seed, -max_delta, max_delta))
 
 
 @tf_export("image.stateless_random_contrast")
 def stateless_random_contrast(image: TensorLike, lower: float, upper: float, seed: ArrayLike) -> Any:
     """``tf.image.stateless_random_contrast``."""
-    return adjust_contrast(image, hf.random.stateless_uniform((), seed, lower, upper))
+    return adjust_contrast(image, stateless_uniform((), seed, lower, upper))
 
 
 @tf_export("image.stateless_random_hue")
 def stateless_random_hue(image: TensorLike, max_delta: float, seed: ArrayLike) -> Any:
     """``tf.image.stateless_random_hue``."""
-    return adjust_hue(image, hf.random.stateless_uniform((), seed, -max_delta, max_delta))
+    return adjust_hue(image, stateless_uniform((), seed, -max_delta, max_delta))
 
 
 @tf_export("image.stateless_random_saturation")
 def stateless_random_saturation(image: TensorLike, lower: float, upper: float, seed: ArrayLike) -> Any:
     """``tf.image.stateless_random_saturation``."""
-    return adjust_saturation(image, hf.random.stateless_uniform((), seed, lower, upper))
+    return adjust_saturation(image, stateless_uniform((), seed, lower, upper))
 
 
 def _flipped_by_seed(flip: Callable[[Any], Any]) -> Callable[..., Any]:
     def flipped(image: TensorLike, seed: ArrayLike) -> Any:
         """As TensorFlow does: each picture of a batch by a chance of its own."""
         x = operand(image)
-        chance = hf.random.stateless_uniform((x.shape[0], 1, 1, 1) if x.ndim == 4 else (), seed)
-        return hf.where(chance < 0.5, flip(x), x)
+        if x.ndim == 4:
+            return hf.where(stateless_uniform((x.shape[0], 1, 1, 1), seed) > 0.5, flip(x), x)
+        return hf.where(stateless_uniform((), seed) < 0.5, flip(x), x)
 
     return flipped
 
@@ -462,8 +463,8 @@ stateless_random_flip_up_down = _flipped_by_seed(flip_up_down)
 def stateless_random_crop(value: TensorLike, size: Any, seed: ArrayLike, name: str | None = None) -> Any:
     """``tf.image.stateless_random_crop``: see ``random_crop``."""
     x = operand(value)
-    starts = hf.random.stateless_uniform((x.ndim,), seed)
-    return _cropped("image.stateless_random_crop", x, size, lambda axis, n: hf.floor(starts[axis] * n))
+    starts = stateless_uniform((x.ndim,), seed, 0, 2**31 - 1, dtypes.int32)
+    return _cropped("image.stateless_random_crop", x, size, lambda axis, n: hf.remainder(starts[axis], n))
 
 
 @tf_export("image.sobel_edges")

@@ -373,7 +373,7 @@ def det(input: Operand, name: str | None = None) -> Any:
     return hf.linalg.det(input)
 
 
-@tf_export("linalg.eig")
+@tf_export("linalg.eig", "eig")
 def eig(tensor: Operand, name: str | None = None) -> Any:
     """The eigenvalues of a square matrix, in no order, and the eigenvectors as columns of length 1: complex
     numbers."""
@@ -387,7 +387,7 @@ def eigh(tensor: Operand, name: str | None = None) -> Any:
     return hf.linalg.eigh(tensor)
 
 
-@tf_export("linalg.eigvals")
+@tf_export("linalg.eigvals", "eigvals")
 def eigvals(tensor: Operand, name: str | None = None) -> Any:
     """The eigenvalues of a square matrix, in no order: complex numbers."""
     return hf.linalg.eigvals(tensor)

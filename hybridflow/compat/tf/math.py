@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _OLD = {"keep_dims": "keepdims", "reduction_indices": "axis"}  # TensorFlow 1's names of arguments
 
 
-@tf_export("math.divide", "math.truediv", "divide", "truediv")
+@tf_export("math.divide", "math.truediv", "divide", "truediv", "realdiv")
 def divide(x: Any, y: Any, name: str | None = None) -> Any:
     """``tf.divide``: ints divide to float64, those of 8 and 16 bits to float32."""
     if isinstance(x, hf.ragged.Ragged):
@@ -139,7 +139,7 @@ def reduce_prod(input_tensor: TensorLike, axis: object = None, keepdims: bool = 
 def reduce_mean(input_tensor: TensorLike, axis: object = None, keepdims: bool = False, name: str | None = None) -> Any:
     """``tf.reduce_mean``: of ints it is an int."""
     if isinstance(input_tensor, hf.ragged.Ragged):
-        return input_tensor.mean(axes(axis))
+        return _mean_of_rows(input_tensor, axes(axis))
     x = operand(input_tensor)
     if not dtypes.is_integer(x.dtype):
         return hf.mean(x, axis=axes(axis), keepdims=keepdims)
@@ -147,6 +147,12 @@ def reduce_mean(input_tensor: TensorLike, axis: object = None, keepdims: bool = 
     count = hf.sum(hf.ones_like(x), axis=axes(axis), dtype=x.dtype, keepdims=True)
     mean = truncatediv(total, count)
     return mean if keepdims else hf.squeeze(mean, axes(axis))
+
+
+def _mean_of_rows(rows: hf.ragged.Ragged, axis: int | None) -> Any:
+    """Means along rows: NaN of empty ones, and float64 of ints."""
+    values = rows.map(lambda x: hf.astype(x, dtypes.float64) if dtypes.is_integer(x.dtype) else x)
+    return values.sum(axis) / values.map(hf.ones_like).sum(axis)
 
 
 @tf_export("math.reduce_max", "reduce_max", v1_names=_OLD, op_type="Max")

@@ -54,8 +54,8 @@ def function_of(name: str) -> Any:
     if last not in entries:
         raise AttributeError(missing(room or ".", last))
     value = entries[last]
-    if name.startswith("keras.ops.") and isinstance(value, types.FunctionType):
-        value = importlib.import_module("hybridflow.compat.adapters.symbolic").over_symbols(value)
+    if name.startswith(("keras.ops.", "keras.activations.")) and isinstance(value, types.FunctionType):
+        value = importlib.import_module("hybridflow.compat.adapters.symbolic").of_name(name, value)
     value = export.wrapped(entries[last], _recorders[-1](name, value) if _recorders else value)
     return _standing.setdefault(name, value)
 

@@ -12,10 +12,19 @@ from hybridflow.array import fourier
 from hybridflow.compat.adapters.values import axes, operand
 from hybridflow.compat.export import Operand, TensorLike, export, tf_export
 from hybridflow.compiler.ir import dtypes
+from hybridflow.core.tensor import Operators
 from hybridflow.errors import ArgumentError
 
 if TYPE_CHECKING:
     from hybridflow.core.type_aliases import DTypeLike
+
+
+def _samples(value: TensorLike) -> Any:
+    """What is transformed: arrays and lists are of single precision, as TensorFlow makes tensors of them here."""
+    x = operand(value)
+    if isinstance(value, Operators):
+        return x
+    return hf.astype(x, {dtypes.float64: dtypes.float32, dtypes.complex128: dtypes.complex64}.get(x.dtype, x.dtype))
 
 
 def _lengths(fft_length: object) -> Any:
@@ -26,7 +35,7 @@ def _over(count: int, function: Callable[..., Any]) -> Callable[..., Any]:
     """A transform of the last ``count`` axes."""
 
     def transform(input_tensor: TensorLike, name: str | None = None) -> Any:
-        return function(operand(input_tensor), axes=tuple(range(-count, 0)))
+        return function(_samples(input_tensor), axes=tuple(range(-count, 0)))
 
     return transform
 
@@ -35,7 +44,7 @@ def _real_over(count: int, function: Callable[..., Any]) -> Callable[..., Any]:
     """The same of real numbers, with lengths."""
 
     def transform(input_tensor: TensorLike, fft_length: object = None, name: str | None = None) -> Any:
-        return function(operand(input_tensor), s=_lengths(fft_length), axes=tuple(range(-count, 0)))
+        return function(_samples(input_tensor), s=_lengths(fft_length), axes=tuple(range(-count, 0)))
 
     return transform
 
@@ -49,7 +58,7 @@ def _of_axes(function: Callable[..., Any]) -> Callable[..., Any]:
         name: str | None = None,
     ) -> Any:
         along = None if axes is None else tuple(int(axis) for axis in axes)
-        return function(operand(input_tensor), s=_lengths(fft_length), axes=along, norm=norm)
+        return function(_samples(input_tensor), s=_lengths(fft_length), axes=along, norm=norm)
 
     return transform
 
@@ -211,17 +220,17 @@ def vorbis_window(window_length: object, dtype: DTypeLike = "float32", name: str
 export(fft2d, "signal.fft2d")
 export(fft3d, "signal.fft3d")
 export(fft, "signal.fft")
-export(fftnd, "signal.fftnd")
+export(fftnd, "signal.fftnd", "fftnd")
 export(ifft2d, "signal.ifft2d")
 export(ifft3d, "signal.ifft3d")
 export(ifft, "signal.ifft")
-export(ifftnd, "signal.ifftnd")
+export(ifftnd, "signal.ifftnd", "ifftnd")
 export(irfft2d, "signal.irfft2d")
 export(irfft3d, "signal.irfft3d")
 export(irfft, "signal.irfft")
-export(irfftnd, "signal.irfftnd")
+export(irfftnd, "signal.irfftnd", "irfftnd")
 export(rfft2d, "signal.rfft2d")
 export(rfft3d, "signal.rfft3d")
 export(rfft, "signal.rfft")
-export(rfftnd, "signal.rfftnd")
+export(rfftnd, "signal.rfftnd", "rfftnd")
 export(hf.signal.linear_to_mel_weight_matrix, "signal.linear_to_mel_weight_matrix")

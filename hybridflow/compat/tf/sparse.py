@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 @tf_export("sparse.add")
 def add(a: Any, b: Any, name: str | None = None) -> Any:
     """The sum of two sparse tensors, or of a sparse and a dense one."""
-    return hf.sparse.add(a=a, b=b)
+    total = hf.sparse.add(a=a, b=b)
+    return total.coalesce() if isinstance(total, hf.sparse.COO) else total
 
 
 @tf_export("sparse.concat")
 def concat(axis: TensorLike, sp_inputs: object, name: str | None = None) -> Any:
     """Sparse tensors joined along an axis."""
-    return hf.sparse.concat(axis=axis, sp_inputs=sp_inputs)
+    return hf.sparse.reorder(hf.sparse.concat(axis=axis, sp_inputs=sp_inputs))
 
 
 @tf_export("sparse.eye")

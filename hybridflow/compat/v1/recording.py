@@ -29,6 +29,7 @@ from hybridflow.core.context import suspended, tracing
 from hybridflow.core.tensor import Tensor as Value
 from hybridflow.core.variable import Variable
 from hybridflow.errors import HybridflowError
+from hybridflow.tracing.symbolic_tensor import SymbolicTensor
 from hybridflow.tracing.trace import Trace
 
 if TYPE_CHECKING:
@@ -80,6 +81,8 @@ class Recorded:
         leaves, structure = pytree.flatten((args, kwargs))
         places = [k for k, leaf in enumerate(leaves) if is_symbolic(leaf)]
         if not places and not is_recording(self.by_default):
+            return self.function(*args, **kwargs)
+        if not places and any(isinstance(leaf, SymbolicTensor) for leaf in leaves):  # an activation in a layer
             return self.function(*args, **kwargs)
         graph = default_graph()
         inputs = [as_graph_tensor(leaves[k]) for k in places]

@@ -215,9 +215,8 @@ def concatenate(tensors: Any, axis: Any = -1, name: str | None = None) -> Any:
 
 @tf_export("keras.backend.constant")
 def constant(value: ArrayLike, dtype: object = None, shape: TensorLike | None = None, name: str | None = None) -> Any:
-    """``tf.constant``: Python's ints become int32, or int64 where they do not fit, and NumPy's values keep their
-    dtype."""
-    return values.constant(value=value, dtype=dtype, shape=shape)
+    """A constant of the float dtype that Keras computes in, where no other is given."""
+    return values.constant(value=value, dtype=models.floatx() if dtype is None else dtype, shape=shape)
 
 
 @tf_export("keras.backend.dot")
