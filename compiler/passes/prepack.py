@@ -63,8 +63,8 @@ def _scan(b: GraphBuilder, node: Node, width: int) -> Node | None:
     changed = rewrite(body, product)
     # A matrix that nobody reads any more is not given: where it is a view of panels, it would be copied.
     read = {*changed.results, *(operand for inner in changed.nodes for operand in inner.inputs)}
-    given = [k for k, place in enumerate(inputs) if k < first or place in read or place not in operands]
-    inputs, arguments = [inputs[k] for k in given], [arguments[k] for k in given]
+    kept = [k for k, place in enumerate(inputs) if k < first or place in read or place not in operands]
+    inputs, arguments = [inputs[k] for k in kept], [arguments[k] for k in kept]
     return b.emit(node.op, *arguments, **{**node.attrs, "body": replace(changed, inputs=tuple(inputs))})
 
 
