@@ -69,11 +69,12 @@ class Configured:
             self.__dict__["_given_arguments"] = copy.deepcopy(arguments)
 
     def _with_given(self, config: dict[str, Any], base: type) -> dict[str, Any]:
-        """A configuration with the arguments that an object was made of, where no class of the user's says them."""
+        """A configuration with the arguments that an object was made of, where no class of the user's says them, and
+        none of ours that it extends has arguments: ``units`` of a Dense may follow from others of the user's."""
         kind: type = type(self)
         owner = next(owner for owner in kind.__mro__ if "get_config" in vars(owner))
         arguments = self.__dict__.get("_given_arguments")
-        if arguments is None or not _is_ours(owner):
+        if arguments is None or not _is_ours(owner) or _argument_names(next(filter(_is_ours, kind.__mro__)), base):
             return config
         names, takes_more = _parameters_of(kind)
         ignored = inspect.signature(base.__init__).parameters  # type: ignore[misc]

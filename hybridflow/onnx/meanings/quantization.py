@@ -155,7 +155,7 @@ def second_factor(call: Call, bits: object) -> Tensor:
     if isinstance(bits, np.ndarray) and bits.ndim == 2 and packed_panels.reads_panels(here):
         k, n = bits.shape
         if packed_panels.pays(k, n, width):
-            key = "panels", width
+            key = "in panels", width
             panels = call.constant(bits, key, lambda array: packed_panels.panels_of_array(array, width))
             return shapes.reshape(shapes.permute_dims(call.tensor(panels), packed_panels.ORDER), (k, n))
     return call.tensor(bits)
