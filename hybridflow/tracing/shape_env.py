@@ -210,7 +210,15 @@ class ShapeEnv:
             if isinstance(extent, Dim) and extent not in self._settled:
                 self._settled.add(extent)
                 if extent.symbol is None and not self.at_least_zero(extent - LEAST):
-                    self._tie(extent - self.example(extent))
+                    value = self.example(extent)
+                    self._tie(extent - value)
+                    if not self.must_restart:  # no argument's extent can be said by that
+                        raise SymbolicExtentError(
+                            stage,
+                            f"the extent {extent} of a result has to be open or a number, and there is no call to say "
+                            f"that it is {value}: {self.where(extent)} is open. Give the extent in the TensorSpec, or "
+                            "call the function with tensors.",
+                        )
                     raise RestartTrace
         size = _strides_end(shape)
         if isinstance(size, Dim) and size not in self._counted:

@@ -426,3 +426,14 @@ def test_an_answer_that_holds_for_multiples_is_given_for_those_alone():
     f = hf.function(body, input_signature=[hf.TensorSpec((None,), "float32")])
     for n in (8, 7, 9, 12):
         assert f(hf.ones((n,))).tolist() == [2.0] * n
+
+
+def test_an_extent_that_is_always_zero_does_not_keep_a_trace_busy() -> None:
+    @hf.function(input_signature=[hf.TensorSpec((None,), "float32")])
+    def f(x):
+        return hf.reshape(x[:0], (x.shape[0] // 2 - 1, -1))
+
+    with pytest.raises(hf.errors.SymbolicExtentError, match="open"):
+        f.get_concrete_function()
+    for n in (4, 6, 7, 12):
+        assert f(hf.ones(n)).shape == (n // 2 - 1, 0)
